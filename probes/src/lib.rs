@@ -1,0 +1,20 @@
+//! Everything that touches the disk.
+//!
+//! The flow: a [`request::Request`] names a directory; [`target`] checks it and makes the
+//! scratch folder ([`scratch`]); [`facts`] reads what can be known without writing; each
+//! probe of [`PROBES`] plans groups of cases; the [`engine`] drives them in interleaved
+//! rounds and hands rows out as [`event::Event`]s. [`worker`] is that flow as one function.
+//! Nothing here knows of rules or renderers.
+
+pub mod contract;
+pub mod engine;
+pub mod event;
+pub mod facts;
+pub mod report;
+pub mod request;
+pub mod scratch;
+pub mod stats;
+pub mod sys;
+
+/// The catalogue: every probe, in the order in which they run.
+pub const PROBES: &[&dyn contract::Probe] = &[];

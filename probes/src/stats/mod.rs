@@ -1,0 +1,2 @@
+//! Intervals, paired comparison, drift, histograms: pure functions of numbers.
+pub mod histogram;

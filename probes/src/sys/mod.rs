@@ -1,0 +1,2 @@
+//! System calls that no crate wraps safely: the only unsafe code.
+pub mod errno;
