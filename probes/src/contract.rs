@@ -4,7 +4,10 @@
 //! preparation is never timed. A probe is one file that implements [`Probe`], one
 //! line in the catalogue, one page in `docs/probes/`.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 use crate::{
     engine::lap::Lap,
@@ -155,6 +158,42 @@ pub struct Comparison {
     pub baseline: Option<String>,
     /// Gets ratios and verdicts, and keeps the group going until they are settled.
     pub judged: bool,
+    /// The legs whose counters and bytes the row sums; empty: the series itself.
+    pub legs: &'static [Series],
+    /// The series of whole lives, removal in; the engine adds deferred cost and gives `total_ratio`.
+    pub total: Option<Series>,
+    /// The series shown as `commits`, `commit_p50_us` and so on among the observations.
+    pub detail: Option<Series>,
+}
+
+impl Comparison {
+    /// A judged comparison of `series` with `baseline`, counters of the series alone.
+    #[must_use]
+    pub fn judged(id: &str, series: Series, baseline: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            series,
+            baseline: Some(baseline.to_owned()),
+            judged: true,
+            legs: &[],
+            total: None,
+            detail: None,
+        }
+    }
+
+    /// Figures side by side, nothing compared.
+    #[must_use]
+    pub fn plain(id: &str, series: Series) -> Self {
+        Self {
+            id: id.to_owned(),
+            series,
+            baseline: None,
+            judged: false,
+            legs: &[],
+            total: None,
+            detail: None,
+        }
+    }
 }
 
 /// One way of doing it.
@@ -264,10 +303,6 @@ pub struct Counts {
     pub own_bytes_read: u64,
     /// Bytes this process caused to be sent to storage.
     pub own_bytes_written: u64,
-    /// Clock ticks stolen by the hypervisor, in milliseconds.
-    pub steal_ms: u64,
-    /// Microseconds this control group was throttled by CPU limits.
-    pub throttled_us: u64,
 }
 
 impl Counts {
@@ -288,8 +323,6 @@ impl Counts {
             own_bytes_written: self
                 .own_bytes_written
                 .saturating_sub(earlier.own_bytes_written),
-            steal_ms: self.steal_ms.saturating_sub(earlier.steal_ms),
-            throttled_us: self.throttled_us.saturating_sub(earlier.throttled_us),
         }
     }
 
@@ -302,15 +335,26 @@ impl Counts {
         self.lower_flushes += more.lower_flushes;
         self.own_bytes_read += more.own_bytes_read;
         self.own_bytes_written += more.own_bytes_written;
-        self.steal_ms += more.steal_ms;
-        self.throttled_us += more.throttled_us;
     }
+}
+
+/// What the host did to us: totals since boot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Noise {
+    /// Processor time stolen by the hypervisor, all processors together.
+    pub steal_ms: u64,
+    /// Time this control group was throttled by a processor limit.
+    pub throttled_us: u64,
 }
 
 /// Reads the counters. A fake target brings its own.
 pub trait Counters: Sync {
     /// Totals now.
     fn read(&self) -> Counts;
+    /// Flush requests of every device of the stack that counts them, by name.
+    fn flushes_by_device(&self) -> Vec<(String, u64)>;
+    /// What the host did to us so far.
+    fn noise(&self) -> Noise;
     /// Block-device counters exist for this filesystem.
     fn has_device(&self) -> bool;
 }
@@ -326,6 +370,37 @@ pub struct Settled {
     pub idle: bool,
 }
 
+/// What a worker's threads share: the wish to stop, and the sign that calls return.
+#[derive(Debug, Default)]
+pub struct Pulse {
+    stop: AtomicBool,
+    beats: AtomicU64,
+}
+
+impl Pulse {
+    /// The run must end: a signal, or the parent is gone.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the run must end.
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// A call returned.
+    pub fn beat(&self) {
+        self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Calls returned so far.
+    #[must_use]
+    pub fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
+    }
+}
+
 /// What the engine needs of the world besides clock and counters.
 pub trait Hooks {
     /// Takes bytes off the write budget.
@@ -338,12 +413,17 @@ pub trait Hooks {
     /// # Errors
     /// The call that failed.
     fn settle(&mut self) -> Result<Settled, Stop>;
-    /// The run must end: a signal, or the parent is gone.
-    fn interrupted(&self) -> bool;
-    /// A call returned: the watchdog's pulse.
-    fn beat(&self);
     /// Announces what is done next, for progress and the watchdog.
     fn doing(&mut self, probe: &str, comparison: &str, case: &str, round: u64);
+}
+
+/// Background rates of the filesystem's own devices, from a window before the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Quiet {
+    /// Bytes written per second.
+    pub write_bytes_per_s: f64,
+    /// Flushes per second.
+    pub flushes_per_s: f64,
 }
 
 /// What a trial may do outside the clock: scratch files, the hooks, the seed.
@@ -360,6 +440,10 @@ pub struct Lab<'a> {
     pub counters: &'a dyn Counters,
     /// The clock, for the engine and bounded waits; probes mark instead.
     pub clock: &'a dyn Clock,
+    /// The wish to stop, and the watchdog's pulse.
+    pub pulse: &'a Pulse,
+    /// What the devices did while we did nothing, per second.
+    pub quiet: Quiet,
     /// Random choices.
     pub rng: fastrand::Rng,
 }

@@ -4,10 +4,8 @@
 //! [`Lap::mark`]s; it belongs to the leg opened last. What was marked goes into the
 //! case's [`Tally`] outside the clock.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use crate::{
-    contract::{Clock, Counters, Counts, Phase, Series},
+    contract::{Clock, Counters, Counts, Phase, Pulse, Series},
     engine::tally::Tally,
 };
 
@@ -18,8 +16,7 @@ const MARKS: usize = 8;
 pub struct Lap<'a> {
     clock: &'a dyn Clock,
     counters: &'a dyn Counters,
-    stop: &'a AtomicBool,
-    pulse: &'a dyn Fn(),
+    pulse: &'a Pulse,
     tally: &'a mut Tally,
     leg: Series,
     weight: f64,
@@ -36,14 +33,12 @@ impl<'a> Lap<'a> {
     pub fn new(
         clock: &'a dyn Clock,
         counters: &'a dyn Counters,
-        stop: &'a AtomicBool,
-        pulse: &'a dyn Fn(),
+        pulse: &'a Pulse,
         tally: &'a mut Tally,
     ) -> Self {
         Self {
             clock,
             counters,
-            stop,
             pulse,
             tally,
             leg: "",
@@ -86,7 +81,7 @@ impl<'a> Lap<'a> {
             self.marked += 1;
         }
         self.last_ns = now;
-        (self.pulse)();
+        self.pulse.beat();
     }
 
     /// Ends the sample: one of the leg's series; adds to the life.
@@ -137,7 +132,7 @@ impl<'a> Lap<'a> {
     /// Whether the run must end: ask between the samples of a long operation.
     #[must_use]
     pub fn interrupted(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.pulse.stopped()
     }
 
     /// Turns recording on or off (the first operations of a block are not counted).
