@@ -508,6 +508,38 @@ pub struct ColdProof {
     pub witness_read_bytes: Option<u64>,
 }
 
+impl ColdProof {
+    /// Adds another block's proof: sums of counts, the worse of the statements.
+    pub fn add(&mut self, more: &Self) {
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        self.resident_pages = sum(self.resident_pages, more.resident_pages);
+        self.pages = sum(self.pages, more.pages);
+        self.witness_bytes = sum(self.witness_bytes, more.witness_bytes);
+        self.witness_read_bytes = sum(self.witness_read_bytes, more.witness_read_bytes);
+        self.data = worse(&self.data, &more.data);
+        self.metadata = worse(&self.metadata, &more.metadata);
+    }
+
+    /// The verdict on the data: a claim is proven only if every block's was.
+    #[must_use]
+    pub fn verdict(&self) -> Cold {
+        match self.data.as_str() {
+            "cold" => Cold::Proven,
+            "not-cold" => Cold::NotCold,
+            _ => Cold::Unknown,
+        }
+    }
+}
+
+fn worse(a: &str, b: &str) -> String {
+    let rank = |s: &str| match s {
+        "cold" => 0,
+        "unknown" => 1,
+        _ => 2,
+    };
+    if rank(a) >= rank(b) { a } else { b }.to_owned()
+}
+
 /// A call that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -114,7 +114,7 @@ impl Tally {
 
     /// A series' figures, where there are any.
     #[must_use]
-    pub fn get(&self, series: Series) -> Option<&SeriesTally> {
+    pub fn get(&self, series: &str) -> Option<&SeriesTally> {
         self.series
             .iter()
             .find(|(s, _)| *s == series)

@@ -1,2 +1,5 @@
 //! Intervals, paired comparison, drift, histograms: pure functions of numbers.
+pub mod drift;
 pub mod histogram;
+pub mod paired;
+pub mod quantile;

@@ -1,0 +1,170 @@
+//! The real [`Hooks`]: write budget, settling, announcements.
+
+use rustix::fd::BorrowedFd;
+
+use crate::{
+    contract::{Clock, Counters, Counts, Fault, Hooks, Pulse, Quiet, Settled, Stop},
+    engine::counters::SysCounters,
+    event::Event,
+};
+
+/// A device is idle when nothing moved for this long.
+const IDLE_NS: u64 = 3_000_000;
+/// How often it is asked.
+const POLL_NS: u64 = 500_000;
+/// After this it counts as never idle.
+const SETTLE_LIMIT_NS: u64 = 300_000_000;
+/// The same where the quiet window already saw others at work on the device.
+const BUSY_LIMIT_NS: u64 = 20_000_000;
+
+/// Everything the engine needs besides clock and counters.
+pub struct World<'a> {
+    folder: BorrowedFd<'a>,
+    folder_path: String,
+    counters: &'a SysCounters,
+    clock: &'a dyn Clock,
+    pulse: &'a Pulse,
+    quiet: Quiet,
+    budget: u64,
+    charged: u64,
+    origin: Counts,
+    origin_ns: u64,
+    tell: &'a dyn Fn(&Event),
+}
+
+impl<'a> World<'a> {
+    /// A world around the scratch folder `folder`, with `budget` device bytes.
+    #[expect(clippy::too_many_arguments, reason = "each is a separate dependency")]
+    pub fn new(
+        folder: BorrowedFd<'a>,
+        folder_path: &str,
+        counters: &'a SysCounters,
+        clock: &'a dyn Clock,
+        pulse: &'a Pulse,
+        quiet: Quiet,
+        budget: u64,
+        tell: &'a dyn Fn(&Event),
+    ) -> Self {
+        Self {
+            folder,
+            folder_path: folder_path.to_owned(),
+            counters,
+            clock,
+            pulse,
+            quiet,
+            budget,
+            charged: 0,
+            origin: counters.read(),
+            origin_ns: clock.now_ns(),
+            tell,
+        }
+    }
+
+    /// Bytes written so far: the devices' count less the background rate; without devices, what was charged.
+    #[must_use]
+    pub fn spent(&self) -> u64 {
+        if !self.counters.has_device() {
+            return self.charged;
+        }
+        let moved = self.counters.read().since(&self.origin);
+        let elapsed_s = (self.clock.now_ns() - self.origin_ns) as f64 / 1e9;
+        let foreign = self.quiet.write_bytes_per_s * elapsed_s;
+        (moved.device_bytes_written as f64 - foreign).max(0.0) as u64
+    }
+
+    /// What is left of the budget.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.budget.saturating_sub(self.spent())
+    }
+
+    fn wait_idle(&self) -> (u64, bool) {
+        let limit = if self.quiet.write_bytes_per_s > 0.0 {
+            BUSY_LIMIT_NS
+        } else {
+            SETTLE_LIMIT_NS
+        };
+        let from = self.clock.now_ns();
+        let mut last = self.counters.read();
+        let mut last_moved = from;
+        loop {
+            std::thread::sleep(std::time::Duration::from_nanos(POLL_NS));
+            let now = self.clock.now_ns();
+            let counts = self.counters.read();
+            let busy = self.counters.in_flight() > 0
+                || counts.device_bytes_written != last.device_bytes_written
+                || counts.flushes != last.flushes;
+            if busy {
+                last_moved = now;
+                last = counts;
+            }
+            if now - last_moved >= IDLE_NS {
+                return (last_moved, true);
+            }
+            if now - from >= limit || self.pulse.stopped() {
+                return (now, false);
+            }
+        }
+    }
+}
+
+impl Hooks for World<'_> {
+    fn charge(&mut self, bytes: u64) -> Result<(), Stop> {
+        let spent = self.spent();
+        if spent.saturating_add(bytes) > self.budget {
+            return Err(Stop::Skip(
+                "budget",
+                format!(
+                    "{} of the write budget of {} bytes are spent and {bytes} more are needed",
+                    spent, self.budget
+                ),
+            ));
+        }
+        self.charged += bytes;
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<Settled, Stop> {
+        let from = self.clock.now_ns();
+        let before = self.counters.read();
+        rustix::fs::syncfs(self.folder)
+            .map_err(|e| Fault::new("syncfs", e.raw_os_error(), &self.folder_path))?;
+        self.pulse.beat();
+        let synced = self.clock.now_ns();
+        let (until, idle) = if self.counters.has_device() {
+            let (last_moved, idle) = self.wait_idle();
+            (last_moved.max(synced), idle)
+        } else {
+            (synced, true)
+        };
+        let moved = self.counters.read().since(&before);
+        Ok(Settled {
+            ns: until - from,
+            device_bytes: moved.device_bytes_written,
+            idle,
+        })
+    }
+
+    fn doing(&mut self, probe: &str, comparison: &str, case: &str, round: u64) {
+        self.pulse.beat();
+        (self.tell)(&Event::Doing {
+            probe: probe.to_owned(),
+            comparison: comparison.to_owned(),
+            case: case.to_owned(),
+            round,
+        });
+    }
+}
+
+/// What the devices do while we do nothing, over `window_ns`.
+#[must_use]
+pub fn quiet_window(counters: &SysCounters, clock: &dyn Clock, window_ns: u64) -> Quiet {
+    let (from, before) = (clock.now_ns(), counters.read());
+    std::thread::sleep(std::time::Duration::from_nanos(window_ns));
+    let moved = counters.read().since(&before);
+    let seconds = (clock.now_ns() - from) as f64 / 1e9;
+    Quiet {
+        write_bytes_per_s: moved.device_bytes_written as f64 / seconds,
+        flushes_per_s: moved.flushes as f64 / seconds,
+    }
+}
