@@ -19,6 +19,12 @@ pub struct PlannedCase {
     pub case: String,
     /// The case it is compared with.
     pub baseline: Option<String>,
+    /// The series the row's figures are of.
+    #[serde(default)]
+    pub series: Option<String>,
+    /// What the case is.
+    #[serde(default)]
+    pub params: std::collections::BTreeMap<String, serde_json::Value>,
     /// Index of the group whose blocks alternate with it.
     pub group: usize,
     /// Estimated bytes to write.

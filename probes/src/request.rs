@@ -130,16 +130,23 @@ impl Selection {
     /// Whether `PROBE/COMPARISON/CASE` is wanted.
     #[must_use]
     pub fn wants(&self, probe: &str, comparison: &str, case: &str) -> bool {
-        let id = format!("{probe}/{comparison}/{case}");
-        let prefix = format!("{probe}/{comparison}");
-        let hit = |(whole, glob): &(bool, GlobMatcher)| {
-            if *whole {
-                glob.is_match(&id) || glob.is_match(&prefix)
-            } else {
-                glob.is_match(probe) || glob.is_match(case)
-            }
-        };
-        (self.only.is_empty() || self.only.iter().any(hit)) && !self.skip.iter().any(hit)
+        let hit = |p: &(bool, GlobMatcher)| matches(p, probe, comparison, case);
+        (self.only.is_empty() || self.only.iter().any(hit))
+            && self.not_skipped(probe, comparison, case)
+    }
+
+    /// Whether no `skip` pattern names it.
+    #[must_use]
+    pub fn not_skipped(&self, probe: &str, comparison: &str, case: &str) -> bool {
+        !self.skip.iter().any(|p| matches(p, probe, comparison, case))
+    }
+}
+
+fn matches((whole, glob): &(bool, GlobMatcher), probe: &str, comparison: &str, case: &str) -> bool {
+    if *whole {
+        glob.is_match(format!("{probe}/{comparison}/{case}")) || glob.is_match(format!("{probe}/{comparison}"))
+    } else {
+        glob.is_match(probe) || glob.is_match(case)
     }
 }
 
@@ -154,4 +161,41 @@ fn compile(patterns: &[String]) -> Result<Vec<(bool, GlobMatcher)>, String> {
                 .map_err(|e| format!("{p}: {}", e.kind()))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Selection;
+
+    fn only(pattern: &str) -> Selection {
+        Selection::new(&[pattern.to_owned()], &[]).unwrap()
+    }
+
+    #[test]
+    fn a_star_does_not_cross_a_slash() {
+        assert!(only("sync/*").wants("sync", "commit", "fsync"));
+        assert!(only("sync/*/f*").wants("sync", "commit", "fsync"));
+        assert!(!only("sync/*/f*").wants("sync", "commit", "open_sync"));
+        assert!(!only("*/fsync").wants("sync", "commit", "fsync"));
+    }
+
+    #[test]
+    fn a_pattern_without_a_slash_is_a_probe_or_a_case() {
+        assert!(only("recycle").wants("recycle", "life", "new+zero"));
+        assert!(only("new+*").wants("recycle", "life", "new+zero"));
+        assert!(!only("life").wants("recycle", "life", "new+zero"));
+    }
+
+    #[test]
+    fn skip_wins_over_only() {
+        let s = Selection::new(&["sync".into()], &["sync/commit/fsync".into()]).unwrap();
+        assert!(s.wants("sync", "commit", "fdatasync"));
+        assert!(!s.wants("sync", "commit", "fsync"));
+        assert!(!s.not_skipped("sync", "commit", "fsync"));
+    }
+
+    #[test]
+    fn a_bad_pattern_is_named() {
+        assert!(Selection::new(&["a[".into()], &[]).unwrap_err().starts_with("a[: "));
+    }
 }

@@ -136,8 +136,9 @@ impl CaseRun {
             };
             trial.observe(lab, &mut self.seen)
         });
+        // Part of a block is told, but never compared.
+        self.tally.end_block(plan.round, plan.order, from, whole);
         if whole {
-            self.tally.end_block(plan.round, plan.order, from);
             self.wall_ns += measured_until - from;
             let noise = lab.counters.noise();
             self.noise.steal_ms += noise.steal_ms.saturating_sub(noise_before.steal_ms);
@@ -208,7 +209,15 @@ impl Work<'_> {
         }
         let from = lab.clock.now_ns();
         lap.begin_block();
-        for _ in 0..plan.ops {
+        let outcome = self.ops(plan.ops, &mut lap, lab);
+        lap.end_block();
+        self.ops_ns = lab.clock.now_ns() - from;
+        self.whole = outcome.is_ok() && !lab.pulse.stopped();
+        outcome
+    }
+
+    fn ops(&mut self, ops: u64, lap: &mut Lap<'_>, lab: &mut Lab<'_>) -> Result<(), Stop> {
+        for _ in 0..ops {
             if lab.pulse.stopped() {
                 return Err(Stop::Interrupted);
             }
@@ -217,11 +226,8 @@ impl Work<'_> {
                 self.prepare(lab)?;
                 lap.begin_block();
             }
-            self.op(&mut lap)?;
+            self.op(lap)?;
         }
-        lap.end_block();
-        self.ops_ns = lab.clock.now_ns() - from;
-        self.whole = !lab.pulse.stopped();
         Ok(())
     }
 

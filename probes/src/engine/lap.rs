@@ -129,6 +129,12 @@ impl<'a> Lap<'a> {
         }
     }
 
+    /// The watchdog's pulse, for loops within one sample.
+    #[must_use]
+    pub const fn pulse(&self) -> &'a Pulse {
+        self.pulse
+    }
+
     /// Whether the run must end: ask between the samples of a long operation.
     #[must_use]
     pub fn interrupted(&self) -> bool {

@@ -59,7 +59,7 @@ pub fn run_group(
     lab: &mut Lab<'_>,
     limits: &Limits,
     tell: &mut dyn FnMut(Vec<Row>, bool),
-) -> Option<&'static str> {
+) {
     let mut run = GroupRun {
         group,
         cases: Vec::new(),
@@ -97,7 +97,6 @@ pub fn run_group(
         run.ended_by = Some("interrupted");
     }
     tell(rows::rows(&run, lab, &limits.margins, true), true);
-    run.ended_by
 }
 
 fn announce(group: &Group, case: &str, round: u64, lab: &mut Lab<'_>) {
@@ -112,7 +111,7 @@ fn once(study: &mut dyn crate::contract::Study, case: &mut CaseRun, lab: &mut La
     lap.begin_block();
     let outcome = study.run(lab, &mut lap, case.seen.entry("").or_default());
     lap.end_block();
-    case.tally.end_block(0, 0, from);
+    case.tally.end_block(0, 0, from, outcome.is_ok());
     case.wall_ns = lab.clock.now_ns() - from;
     let outcome = outcome.and(lab.hooks.settle().map(|_| ()));
     if let Err(stop) = outcome {

@@ -319,9 +319,10 @@ fn compare(
 fn paired_blocks<'t>(a: &'t SeriesTally, b: &'t SeriesTally) -> (Vec<&'t Sparse>, Vec<&'t Sparse>) {
     a.blocks
         .iter()
+        .filter(|x| x.whole)
         .filter_map(|x| {
             let at = b.blocks.binary_search_by_key(&x.round, |y| y.round).ok()?;
-            Some((&x.spread, &b.blocks[at].spread))
+            b.blocks[at].whole.then(|| (&x.spread, &b.blocks[at].spread))
         })
         .unzip()
 }

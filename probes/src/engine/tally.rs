@@ -47,6 +47,8 @@ pub struct Block {
     pub ops: u64,
     /// Sum of their times.
     pub sum_ns: u64,
+    /// All operations of the block were done.
+    pub whole: bool,
     /// Their distribution.
     pub spread: Sparse,
 }
@@ -150,7 +152,7 @@ impl Tally {
     }
 
     /// Closes the block under way in every series that has samples of it.
-    pub(crate) fn end_block(&mut self, round: u64, order: u64, at_ns: u64) {
+    pub(crate) fn end_block(&mut self, round: u64, order: u64, at_ns: u64, whole: bool) {
         for (_, t) in &mut self.series {
             if t.block_ops == 0 {
                 continue;
@@ -161,6 +163,7 @@ impl Tally {
                 at_ns,
                 ops: t.block_ops,
                 sum_ns: t.block_sum_ns,
+                whole,
                 spread: t.block_histogram.sparse(),
             });
             t.block_ops = 0;

@@ -1,0 +1,123 @@
+#![doc = include_str!("../../docs/probes/durability.md")]
+
+use serde_json::json;
+
+use crate::{
+    contract::{Card, Case, Comparison, Group, Lab, Observations, Probe, Run, Stop, Study},
+    engine::lap::Lap,
+    facts::Facts,
+    files::{PAGE_BYTES, WalFile},
+    request::Request,
+    sys::buffer::Buffer,
+};
+
+/// Syncs of each kind.
+pub const SYNCS: u64 = 64;
+
+/// Does a sync reach the device?
+pub struct Durability;
+
+static CARD: Card = Card {
+    id: "durability",
+    question: "does a sync reach the device?",
+    needs: &[],
+    page: include_str!("../../docs/probes/durability.md"),
+};
+
+impl Probe for Durability {
+    fn card(&self) -> &'static Card {
+        &CARD
+    }
+
+    fn plan(&self, _request: &Request, _facts: &Facts) -> Vec<Group> {
+        let case = |name: &str, syncs: u64| Case {
+            name: name.to_owned(),
+            params: [("writes", json!(SYNCS)), ("write_bytes", json!(PAGE_BYTES)), ("syncs", json!(syncs))].into(),
+            op_bytes: 2 * SYNCS * PAGE_BYTES,
+            file_bytes: SYNCS * PAGE_BYTES,
+            op_syncs: syncs + 1,
+            ..Case::default()
+        };
+        vec![Group {
+            probe: CARD.id,
+            weight: 0.0,
+            cases: vec![case("fdatasync", SYNCS), case("fsync-extending", SYNCS), case("write-only", 0)],
+            compare: vec![Comparison::plain("check", "commit")],
+        }]
+    }
+
+    fn open(&self, case: &Case, lab: &mut Lab<'_>) -> Result<Run, Stop> {
+        lab.hooks.charge(case.op_bytes)?;
+        let kind = match case.name.as_str() {
+            "fdatasync" => Kind::Fdatasync,
+            "fsync-extending" => Kind::FsyncExtending,
+            _ => Kind::WriteOnly,
+        };
+        Ok(Run::Once(Box::new(Check { kind })))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Fdatasync,
+    FsyncExtending,
+    WriteOnly,
+}
+
+struct Check {
+    kind: Kind,
+}
+
+impl Study for Check {
+    fn run(&mut self, lab: &mut Lab<'_>, lap: &mut Lap<'_>, seen: &mut Observations) -> Result<(), Stop> {
+        let name = "file-durability";
+        let folder = lab.scratch()?.folder()?;
+        let file = WalFile::create(&folder, name)?;
+        let mut page = Buffer::new(PAGE_BYTES as usize, 4096);
+        page.fill_incompressible(lab.request.seed);
+        if self.kind != Kind::FsyncExtending {
+            let zeros = vec![0; PAGE_BYTES as usize];
+            file.zero_fill(SYNCS * PAGE_BYTES, &zeros, lab.pulse)?;
+            file.fsync()?;
+        }
+        lab.hooks.settle()?;
+        let before = lab.counters.read();
+        let flushes_before = lab.counters.flushes_by_device();
+        let from = lab.clock.now_ns();
+        lap.leg("commit", 1.0);
+        for n in 0..SYNCS {
+            if lap.interrupted() {
+                return Err(Stop::Interrupted);
+            }
+            page.stamp(n + 1);
+            lap.start();
+            file.pwrite_all(&page, n * PAGE_BYTES)?;
+            lap.mark("write");
+            match self.kind {
+                Kind::Fdatasync => file.fdatasync()?,
+                Kind::FsyncExtending => file.fsync()?,
+                Kind::WriteOnly => {}
+            }
+            if self.kind != Kind::WriteOnly {
+                lap.mark("sync");
+                lap.synced(1);
+            }
+            lap.done();
+            lap.wrote(PAGE_BYTES);
+        }
+        lap.leg("", 0.0);
+        let elapsed_ns = lab.clock.now_ns() - from;
+        let moved = lab.counters.read().since(&before);
+        seen.insert("elapsed_ms".to_owned(), json!(elapsed_ns as f64 / 1e6));
+        if lab.counters.has_device() {
+            seen.insert("quiet_flushes_per_s".to_owned(), json!((lab.quiet.flushes_per_s * 100.0).round() / 100.0));
+            seen.insert("device_writes".to_owned(), json!(moved.device_writes));
+            for ((device, after), (_, earlier)) in lab.counters.flushes_by_device().iter().zip(&flushes_before) {
+                seen.insert(format!("flushes.{device}"), json!(after.saturating_sub(*earlier)));
+            }
+        }
+        drop(file);
+        folder.unlink(name)?;
+        Ok(())
+    }
+}

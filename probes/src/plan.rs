@@ -1,0 +1,158 @@
+//! The plan of one target as data: groups in the order in which they run, and what each will
+//! probably need. Pure: from the request and the facts alone.
+
+use crate::{
+    PROBES,
+    contract::{Case, Group, Probe},
+    engine::{schedule::Need, sizing::MIN_ROUNDS},
+    event::PlannedCase,
+    facts::Facts,
+    request::{Request, Selection},
+};
+
+/// Seconds of a sync until one was measured.
+const SYNC_GUESS_S: f64 = 0.000_5;
+/// Bytes a second until a write was measured.
+const BANDWIDTH_GUESS: f64 = 300e6;
+/// Seconds around a block: settling, announcing.
+const BLOCK_GUESS_S: f64 = 0.012;
+
+/// What an operation costs here, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prices {
+    /// Seconds of a sync.
+    pub sync_s: f64,
+    /// Device bytes a sync writes besides the data.
+    pub sync_bytes: f64,
+}
+
+impl Default for Prices {
+    fn default() -> Self {
+        Self {
+            sync_s: SYNC_GUESS_S,
+            sync_bytes: 0.0,
+        }
+    }
+}
+
+/// One group and its probe.
+pub struct Planned {
+    /// Who opens its cases.
+    pub probe: &'static dyn Probe,
+    /// What runs.
+    pub group: Group,
+}
+
+/// The groups of a request, selected, in order. Durability comes first and is not subject to `only`,
+/// since every figure is read in its light.
+#[must_use]
+pub fn groups(request: &Request, facts: &Facts, selection: &Selection) -> Vec<Planned> {
+    let mut out = Vec::new();
+    for probe in PROBES {
+        let id = probe.card().id;
+        let first = id == "durability";
+        if !first && !request.probes.iter().any(|p| p == id) {
+            continue;
+        }
+        for mut group in probe.plan(request, facts) {
+            group.compare.retain(|c| {
+                group.cases.iter().any(|case| wanted(selection, id, &c.id, &case.name))
+            });
+            let compare = &group.compare;
+            group.cases.retain(|case| {
+                compare.iter().any(|c| wanted(selection, id, &c.id, &case.name))
+            });
+            if !group.cases.is_empty() {
+                out.push(Planned {
+                    probe: *probe,
+                    group,
+                });
+            }
+        }
+    }
+    out
+}
+
+/// Whether this row is to be told.
+#[must_use]
+pub fn wanted(selection: &Selection, probe: &str, comparison: &str, case: &str) -> bool {
+    if probe == "durability" {
+        selection.not_skipped(probe, comparison, case)
+    } else {
+        selection.wants(probe, comparison, case)
+    }
+}
+
+/// What the group probably needs for its first verdict.
+#[must_use]
+pub fn need(group: &Group, prices: &Prices) -> Need {
+    let judged = group.compare.iter().any(|c| c.judged);
+    let rounds = if judged { MIN_ROUNDS as f64 + 1.0 } else { 1.0 };
+    let mut need = Need {
+        weight: group.weight,
+        ..Need::default()
+    };
+    for case in &group.cases {
+        // A short operation needs a few dozen a block before its mean says anything.
+        let ops = if case.op_syncs <= 1 && case.max_ops == 0 { 40.0 } else { 1.0 };
+        need.seconds += rounds * (BLOCK_GUESS_S + ops * op_seconds(case, prices));
+        need.bytes += rounds * ops * op_bytes(case, prices) + setup_bytes(case);
+    }
+    need
+}
+
+fn op_seconds(case: &Case, prices: &Prices) -> f64 {
+    case.op_syncs as f64 * prices.sync_s + case.op_bytes as f64 / BANDWIDTH_GUESS
+}
+
+fn op_bytes(case: &Case, prices: &Prices) -> f64 {
+    case.op_bytes as f64 + case.op_syncs as f64 * prices.sync_bytes
+}
+
+/// Files that exist before the first operation are written once.
+fn setup_bytes(case: &Case) -> f64 {
+    case.file_bytes.saturating_sub(case.op_bytes) as f64
+}
+
+/// The rows that will be told, with their group's estimates shared among its cases.
+#[must_use]
+pub fn rows(planned: &[Planned], selection: &Selection) -> Vec<PlannedCase> {
+    let prices = Prices::default();
+    let mut out = Vec::new();
+    for (at, Planned { group, .. }) in planned.iter().enumerate() {
+        let need = need(group, &prices);
+        let cases = group.cases.len() as f64;
+        for (nth, comparison) in group.compare.iter().enumerate() {
+            for case in &group.cases {
+                if !wanted(selection, group.probe, &comparison.id, &case.name) {
+                    continue;
+                }
+                // Further comparisons are views on the same operations.
+                let share = if nth == 0 { 1.0 / cases } else { 0.0 };
+                out.push(PlannedCase {
+                    probe: group.probe.to_owned(),
+                    comparison: comparison.id.clone(),
+                    case: case.name.clone(),
+                    baseline: comparison.baseline.clone(),
+                    series: (!comparison.series.is_empty()).then(|| comparison.series.to_owned()),
+                    params: case.params.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect(),
+                    group: at,
+                    bytes: (need.bytes * share) as u64,
+                    seconds: need.seconds * share,
+                    file_bytes: case.file_bytes,
+                });
+            }
+        }
+    }
+    out
+}
+
+/// Largest space that the groups take at one time.
+#[must_use]
+pub fn space_bytes(planned: &[Planned]) -> u64 {
+    planned
+        .iter()
+        .map(|p| p.group.cases.iter().map(|c| c.file_bytes).sum())
+        .max()
+        .unwrap_or(0)
+}

@@ -1,0 +1,238 @@
+//! The measuring flow of one directory, in the worker process: target -> facts -> plan -> engine
+//! -> events. It ends by itself when the pulse says stop, and its scratch folder with it.
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    time::Duration,
+};
+
+use serde_json::json;
+
+use crate::{
+    contract::{Clock, Counters, Lab, Pulse, Quiet},
+    engine::{
+        clock::{Monotonic, cost_ns},
+        counters::SysCounters,
+        rounds::{self, Limits},
+        schedule::{self, Share},
+        world::{World, quiet_window},
+    },
+    event::Event,
+    facts::{self, Facts, Roots},
+    plan::{self, Planned, Prices},
+    report::{Fact, Margins, Row, RowStatus},
+    request::{Request, Selection},
+    scratch::Scratch,
+    target::{self, Refused},
+    verdict,
+};
+
+/// How often a living worker says so.
+const ALIVE: Duration = Duration::from_millis(500);
+/// How long the devices are watched before the run.
+const QUIET_NS: u64 = 250_000_000;
+/// How often rows so far are told.
+const TELL_NS: u64 = 1_000_000_000;
+/// Time kept for removing the scratch folder.
+const REMOVAL_S: f64 = 0.5;
+
+/// Measures one directory. Everything there is to know comes through `tell`.
+pub fn run(request: &Request, pulse: &Pulse, tell: &(dyn Fn(&Event) + Sync)) {
+    let clock = Monotonic::new();
+    if let Err(refused) = measure(request, pulse, tell, &clock) {
+        tell(&Event::Refused {
+            message: refused.message,
+            hint: refused.hint,
+        });
+    }
+}
+
+fn measure(
+    request: &Request,
+    pulse: &Pulse,
+    tell: &(dyn Fn(&Event) + Sync),
+    clock: &Monotonic,
+) -> Result<(), Refused> {
+    let selection = Selection::new(&request.only, &request.skip).map_err(|e| Refused {
+        message: format!("cannot use the pattern {e}"),
+        hint: None,
+    })?;
+    let target = target::open(request)?;
+    let mut facts = facts::read(target.dir(), &target.path_text(), &Roots::default());
+    facts.host.insert(
+        "host.timer_ns".to_owned(),
+        Fact {
+            value: json!((cost_ns(clock) * 10.0).round() / 10.0),
+            source: "measured".to_owned(),
+            why: None,
+        },
+    );
+    let planned = plan::groups(request, &facts, &selection);
+    tell(&Event::Facts {
+        dir: target.path_text(),
+        host: facts.host.clone(),
+        target: facts.target.clone(),
+        devices: facts.devices.clone(),
+    });
+    tell(&Event::Plan {
+        cases: plan::rows(&planned, &selection),
+    });
+    if planned.is_empty() {
+        tell(&done(0, Vec::new(), None));
+        return Ok(());
+    }
+    target.check_space(plan::space_bytes(&planned))?;
+    if request.dry_run {
+        tell(&done(0, Vec::new(), None));
+        return Ok(());
+    }
+    let scratch = Scratch::create(&target, &request.run_id)?;
+    tell(&Event::Scratch { path: scratch.path().to_owned() });
+    let written = AtomicU64::new(0);
+    let finished = AtomicBool::new(false);
+    let (bytes, ended_by, left_behind) = std::thread::scope(|scope| {
+        scope.spawn(|| keep_alive(pulse, &written, &finished, tell));
+        let (bytes, ended_by) = groups(request, pulse, tell, clock, &facts, &scratch, &selection, &planned, &written);
+        let left_behind = scratch.remove();
+        finished.store(true, Ordering::Relaxed);
+        (bytes, ended_by, left_behind)
+    });
+    tell(&done(bytes, left_behind, ended_by));
+    Ok(())
+}
+
+fn done(bytes_written: u64, left_behind: Vec<String>, ended_by: Option<&str>) -> Event {
+    Event::Done {
+        bytes_written,
+        left_behind,
+        fault: None,
+        ended_by: ended_by.map(str::to_owned),
+    }
+}
+
+/// Says that calls return: nothing is said while none does.
+fn keep_alive(pulse: &Pulse, written: &AtomicU64, finished: &AtomicBool, tell: &(dyn Fn(&Event) + Sync)) {
+    let mut last = u64::MAX;
+    while !finished.load(Ordering::Relaxed) {
+        let beats = pulse.beats();
+        if beats != last {
+            tell(&Event::Alive {
+                bytes_written: written.load(Ordering::Relaxed),
+            });
+            last = beats;
+        }
+        // In small steps, so that the end of the run does not wait for it.
+        for _ in 0..10 {
+            if finished.load(Ordering::Relaxed) {
+                return;
+            }
+            std::thread::sleep(ALIVE / 10);
+        }
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "one call; each is a separate thing")]
+fn groups(
+    request: &Request,
+    pulse: &Pulse,
+    tell: &(dyn Fn(&Event) + Sync),
+    clock: &Monotonic,
+    facts: &Facts,
+    scratch: &Scratch,
+    selection: &Selection,
+    planned: &[Planned],
+    written: &AtomicU64,
+) -> (u64, Option<&'static str>) {
+    let counters = SysCounters::open(facts, Path::new("/sys"), Path::new("/proc"));
+    let quiet = if counters.has_device() {
+        quiet_window(&counters, clock, QUIET_NS)
+    } else {
+        Quiet::default()
+    };
+    let mut world = World::new(
+        scratch.dir(),
+        scratch.path(),
+        &counters,
+        clock,
+        pulse,
+        quiet,
+        request.budget_bytes,
+        tell,
+    );
+    let mut prices = Prices::default();
+    let mut known: Vec<Row> = Vec::new();
+    let asked = planned.iter().any(|p| p.group.probe == "durability");
+    for (at, Planned { probe, group }) in planned.iter().enumerate() {
+        let needs: Vec<_> = planned[at..].iter().map(|p| plan::need(&p.group, &prices)).collect();
+        let now_s = clock.now_ns() as f64 / 1e9;
+        let share = schedule::share(
+            &needs,
+            Share {
+                seconds: request.time_s - REMOVAL_S - now_s,
+                bytes: world.left() as f64,
+            },
+        );
+        let limits = Limits {
+            deadline_ns: ((now_s + share.seconds.max(0.0)) * 1e9) as u64,
+            bytes: share.bytes as u64,
+            margins: Margins::default(),
+            tell_every_ns: TELL_NS,
+        };
+        let mut lab = Lab {
+            facts,
+            request,
+            scratch: Some(scratch),
+            hooks: &mut world,
+            counters: &counters,
+            clock,
+            pulse,
+            quiet,
+            rng: fastrand::Rng::with_seed(request.seed.wrapping_add(at as u64)),
+        };
+        rounds::run_group(*probe, group, &mut lab, &limits, &mut |rows, last| {
+            let rows: Vec<Row> = rows
+                .into_iter()
+                .filter(|r| plan::wanted(selection, &r.probe, &r.comparison, &r.case))
+                .collect();
+            if last {
+                known.extend(rows.iter().cloned());
+            }
+            tell(&Event::Rows { rows, done: last });
+        });
+        written.store(world.spent(), Ordering::Relaxed);
+        if group.probe == "durability" {
+            prices = measured_prices(&known).unwrap_or(prices);
+            tell(&Event::Durability {
+                durability: verdict::verdict(facts, &known, true),
+            });
+        }
+    }
+    if !asked {
+        tell(&Event::Durability {
+            durability: verdict::verdict(facts, &known, false),
+        });
+    }
+    (world.spent(), ended_by(&known))
+}
+
+/// The run ended by time or budget if a planned case was not reached for that reason.
+fn ended_by(rows: &[Row]) -> Option<&'static str> {
+    ["time", "budget"].into_iter().find(|code| {
+        rows.iter().any(|r| r.status == RowStatus::Skipped && r.reason_code.as_deref() == Some(*code))
+    })
+}
+
+/// What a sync costs here, from the durability rows.
+fn measured_prices(rows: &[Row]) -> Option<Prices> {
+    let row = rows.iter().find(|r| r.probe == "durability" && r.case == "fdatasync")?;
+    let ops = row.ops.max(1) as f64;
+    let sync_bytes = match (row.device_bytes_written, row.bytes_written) {
+        (Some(device), Some(own)) => (device.saturating_sub(own)) as f64 / ops,
+        _ => 0.0,
+    };
+    Some(Prices {
+        sync_s: row.mean_us?.as_us() / 1e6,
+        sync_bytes,
+    })
+}
