@@ -207,3 +207,21 @@ fn unwritten(row: &Row) -> Option<String> {
         (before, after) => after.or(before),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_page_explains_each_column_once() {
+        let page = include_str!("../../../docs/format.md");
+        let section = page.split("\n## Terminal report\n").nth(1).unwrap();
+        let table = section.split("\n## ").next().unwrap();
+        for (i, column) in COLUMNS.iter().enumerate() {
+            let head = format!("`{}`", column.head);
+            assert!(table.contains(&head), "docs/format.md lacks {head}");
+            let first = COLUMNS.iter().position(|c| c.head == column.head);
+            assert_eq!(first, Some(i), "{head} stands twice");
+        }
+    }
+}
