@@ -1,6 +1,8 @@
 //! The talking half: arguments -> request -> worker -> report -> rules -> renderers.
 use std::process::ExitCode;
 
+pub mod render;
+
 /// Runs the command line.
 #[must_use]
 pub fn main() -> ExitCode {

@@ -1,0 +1,112 @@
+//! What follows for the settings.
+//!
+//! A setting to keep takes a line and its evidence; one to change is told in full: what was
+//! seen, what it means, what to do, what it costs, when it applies, how to go back.
+
+use std::fmt::Write as _;
+
+use walprobe_probes::report::{Finding, Target};
+
+use super::Page;
+use crate::render::units;
+
+/// Writes a target's findings, changes first.
+pub(super) fn write(page: &mut Page, target: &Target) {
+    if target.findings.is_empty() {
+        if !target.durability.verdict.may_recommend() && !target.rows.is_empty() {
+            page.section(&format!("Recommendations for {}", target.dir));
+            let line = format!("none: durability is {}", target.durability.verdict.as_str());
+            page.labelled(1, "settings", &line);
+        }
+        return;
+    }
+    page.section(&format!("Recommendations for {}", target.dir));
+    let (told, kept): (Vec<&Finding>, Vec<&Finding>) =
+        target.findings.iter().partition(|f| f.action != "keep");
+    for finding in told {
+        in_full(page, finding);
+    }
+    for finding in kept {
+        page.labelled(1, "keep", &assignment(finding));
+        page.labelled(1, "", &format!("{}{}", urgent(finding), finding.seen));
+    }
+}
+
+fn in_full(page: &mut Page, finding: &Finding) {
+    let label = if finding.action == "change" {
+        "CHANGE"
+    } else {
+        "note"
+    };
+    let paint = page.paint;
+    let _ = writeln!(
+        page.out,
+        " {}{:pad$} {}",
+        paint.bold(label),
+        "",
+        paint.bold(&assignment(finding)),
+        pad = 12 - label.len()
+    );
+    let effect = finding.effect.as_ref().map(|e| {
+        let p99 = e
+            .p99_ratio
+            .map_or_else(String::new, |r| format!(", p99 {}", units::ratio(r)));
+        format!(
+            "{} of the time in {}{p99}",
+            units::interval(e.ratio, Some(e.low), Some(e.high)),
+            e.of
+        )
+    });
+    let known = [
+        Some(format!(
+            "{}, confidence {}",
+            finding.level, finding.confidence
+        )),
+        finding
+            .default
+            .as_ref()
+            .map(|d| format!("the default is {d}")),
+        finding
+            .since
+            .as_ref()
+            .map(|v| format!("PostgreSQL {v} or later")),
+        effect,
+    ];
+    let known: Vec<String> = known.into_iter().flatten().collect();
+    page.labelled(1, "", &known.join("; "));
+    for (label, text) in [
+        ("seen", Some(&finding.seen)),
+        ("means", Some(&finding.means)),
+        ("advice", Some(&finding.advice)),
+        ("applies", Some(&finding.applies_when)),
+        ("not when", Some(&finding.not_when)),
+        ("cost", finding.cost.as_ref()),
+        ("undo", finding.undo.as_ref()),
+    ] {
+        if let Some(text) = text.filter(|t| !t.is_empty()) {
+            page.labelled(3, label, text);
+        }
+    }
+}
+
+/// `wal_recycle = off (on a standby)`.
+fn assignment(finding: &Finding) -> String {
+    let mut out = finding.setting.clone();
+    if let Some(value) = &finding.value {
+        let _ = write!(out, " = {value}");
+        if finding.action == "keep" && finding.default.as_ref() == Some(value) {
+            out.push_str(", the default");
+        }
+    }
+    if finding.role != "any" {
+        let _ = write!(out, " (on a {})", finding.role);
+    }
+    out
+}
+
+fn urgent(finding: &Finding) -> String {
+    match finding.level.as_str() {
+        level @ ("warning" | "critical") => format!("{level}: "),
+        _ => String::new(),
+    }
+}

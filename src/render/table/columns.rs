@@ -1,0 +1,227 @@
+//! The columns a comparison's table may have.
+//!
+//! One list for every comparison: a column that is empty in a whole table is dropped, and
+//! where the width does not suffice the columns with the least `rank` go first.
+
+use serde_json::Value;
+use walprobe_probes::report::Row;
+
+use crate::render::units;
+
+/// A column.
+pub(super) struct Column {
+    /// Its heading.
+    pub(super) head: &'static str,
+    /// Those with less go first; [`KEEP`] never goes.
+    pub(super) rank: u8,
+    /// Its text for a row; none where the row has no such figure.
+    pub(super) cell: fn(&Row) -> Option<String>,
+}
+
+/// The rank of a column that stays at any width.
+pub(super) const KEEP: u8 = u8::MAX;
+
+/// Where no width is given, as in a pipe, columns below this rank are left out.
+pub(super) const MAIN: u8 = 40;
+
+/// The columns between the case and the notes, in order.
+pub(super) const COLUMNS: &[Column] = &[
+    column("syncs", 68, |r| check(r, r.syncs)),
+    column("flushes", 69, |r| check(r, r.flushes)),
+    column("ops/s", 60, |r| {
+        if whole(r) {
+            None
+        } else {
+            r.ops_per_sec.map(units::number)
+        }
+    }),
+    column("create", KEEP, |r| {
+        if series(r) == "create" { mean(r) } else { None }
+    }),
+    column("life", KEEP, |r| {
+        if series(r) == "life" { mean(r) } else { None }
+    }),
+    column("mean", 4, |r| if whole(r) { None } else { mean(r) }),
+    column("p50", 90, |r| {
+        if whole(r) {
+            None
+        } else {
+            time(r.p50_us.map(us))
+        }
+    }),
+    column("p95", 5, |r| {
+        if whole(r) {
+            None
+        } else {
+            time(r.p95_us.map(us))
+        }
+    }),
+    column("p99", 85, |r| {
+        if whole(r) {
+            None
+        } else {
+            time(r.p99_us.map(us))
+        }
+    }),
+    column("p99.9", 6, |r| {
+        if whole(r) {
+            None
+        } else {
+            time(r.p999_us.map(us))
+        }
+    }),
+    column("max", 50, |r| time(r.max_us.map(us))),
+    column("commit p50", 40, |r| time(seen(r, "commit_p50_us"))),
+    column("commit p99", 55, |r| time(seen(r, "commit_p99_us"))),
+    column("ratio", 100, |r| ratio(r.ratio, r.ratio_low, r.ratio_high)),
+    column("p99 ratio", 30, |r| {
+        ratio(r.p99_ratio, r.p99_ratio_low, r.p99_ratio_high)
+    }),
+    column("total ratio", 62, |r| {
+        ratio(
+            seen(r, "total_ratio"),
+            seen(r, "total_ratio_low"),
+            seen(r, "total_ratio_high"),
+        )
+    }),
+    column("verdict", 110, |r| r.verdict.map(|v| v.as_str().to_owned())),
+    column("flush/op", 70, |r| {
+        let each = r.flushes_per_op.filter(|_| !whole(r));
+        each.map(|f| format!("{f:.2}"))
+    }),
+    column("flush/seg", 16, |r| {
+        let each = r.flushes_per_op.filter(|_| whole(r));
+        each.map(units::number)
+    }),
+    column("dev/op", 20, |r| {
+        per_op(r.device_bytes_written, r.ops).map(units::bytes)
+    }),
+    column("unwritten", 72, unwritten),
+    column("extents", 15, |r| r.extents.map(|n| n.to_string())),
+    column("space", 12, |r| {
+        r.allocated_bytes.map(|b| units::bytes(b as f64))
+    }),
+    column("cold", 95, |r| r.cold.map(|c| c.as_str().to_owned())),
+    column("read/WAL", 92, |r| {
+        seen(r, "read_per_wal_byte").map(units::number)
+    }),
+    column("read/write", 92, |r| {
+        seen(r, "read_per_write_bytes").map(units::bytes)
+    }),
+    column(">10 ms", 25, |r| {
+        seen(r, "stalls_over_10ms").map(units::number)
+    }),
+    column("walked", 14, |r| {
+        seen(r, "walked_pct")
+            .filter(|p| *p < 100.0)
+            .map(units::percent)
+    }),
+    column("deferred", 10, |r| {
+        time(seen(r, "deferred_ms").map(|ms| ms * 1_000.0))
+    }),
+    column("ops", 8, |r| {
+        let counted = r.ops > 0 && r.probe != "durability";
+        counted.then(|| r.ops.to_string())
+    }),
+    column("rounds", 7, |r| {
+        (r.rounds > 0).then(|| r.rounds.to_string())
+    }),
+];
+
+/// Observations that a column shows, so that no other place repeats them.
+pub(super) const SHOWN: &[&str] = &[
+    "commit_p50_us",
+    "commit_p99_us",
+    "total_ratio",
+    "total_ratio_low",
+    "total_ratio_high",
+    "read_per_wal_byte",
+    "read_per_write_bytes",
+    "stalls_over_10ms",
+    "walked_pct",
+    "deferred_ms",
+    "create_unwritten_pct",
+];
+
+const fn column(head: &'static str, rank: u8, cell: fn(&Row) -> Option<String>) -> Column {
+    Column { head, rank, cell }
+}
+
+fn series(row: &Row) -> &str {
+    row.series.as_deref().unwrap_or("")
+}
+
+/// One operation is a whole segment, so there are too few for percentiles of their own.
+fn whole(row: &Row) -> bool {
+    matches!(series(row), "life" | "create")
+}
+
+fn us(time: walprobe_probes::report::Us) -> f64 {
+    time.as_us()
+}
+
+fn time(us: Option<f64>) -> Option<String> {
+    us.map(units::time)
+}
+
+fn mean(row: &Row) -> Option<String> {
+    time(row.mean_us.map(us))
+}
+
+fn ratio(estimate: Option<f64>, low: Option<f64>, high: Option<f64>) -> Option<String> {
+    // A baseline is 1 to itself: an interval would say nothing.
+    let exact = low == estimate && high == estimate;
+    estimate.map(|r| {
+        if exact {
+            units::ratio(r)
+        } else {
+            units::interval(r, low, high)
+        }
+    })
+}
+
+/// An observation that is a number.
+pub(super) fn seen(row: &Row, name: &str) -> Option<f64> {
+    row.observations.get(name).and_then(Value::as_f64)
+}
+
+fn check(row: &Row, count: Option<u64>) -> Option<String> {
+    count
+        .filter(|_| row.probe == "durability")
+        .map(|n| n.to_string())
+}
+
+fn per_op(bytes: Option<u64>, ops: u64) -> Option<f64> {
+    bytes.filter(|_| ops > 0).map(|b| b as f64 / ops as f64)
+}
+
+/// The share in unwritten extents, before and after where they differ; elsewhere it is always 0.
+fn unwritten(row: &Row) -> Option<String> {
+    if row.probe != "prealloc" {
+        return None;
+    }
+    let after = row.unwritten_pct.map(units::percent);
+    let before = seen(row, "create_unwritten_pct").map(units::percent);
+    match (before, after) {
+        (Some(before), Some(after)) if before != after => Some(format!("{before} > {after}")),
+        (before, after) => after.or(before),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_page_explains_each_column_once() {
+        let page = include_str!("../../../docs/format.md");
+        let section = page.split("\n## Terminal report\n").nth(1).unwrap();
+        let table = section.split("\n## ").next().unwrap();
+        for (i, column) in COLUMNS.iter().enumerate() {
+            let head = format!("`{}`", column.head);
+            assert!(table.contains(&head), "docs/format.md lacks {head}");
+            let first = COLUMNS.iter().position(|c| c.head == column.head);
+            assert_eq!(first, Some(i), "{head} stands twice");
+        }
+    }
+}

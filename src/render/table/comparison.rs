@@ -1,0 +1,288 @@
+//! One comparison as a table.
+//!
+//! The figures are laid out by the table crate at their natural width; columns are dropped
+//! before anything is wrapped, so no number is ever broken. A row without figures has its
+//! reason in their place.
+
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, Row as Line, Table as Grid};
+use serde_json::Value;
+use walprobe_probes::report::{Row, RowStatus, Target};
+
+use super::{
+    Page,
+    columns::{COLUMNS, Column, KEEP, MAIN, SHOWN},
+    notes::{Notes, same_cold},
+    pairs, plain_grid, tighten,
+};
+use crate::render::{fill::fill, vocabulary};
+
+/// What the known comparisons ask, by probe and comparison.
+const CAPTIONS: &[(&str, &str)] = &[
+    ("durability/check", "does a sync reach the device?"),
+    (
+        "sync/commit",
+        "which wal_sync_method makes a commit durable soonest?",
+    ),
+    ("sync/behaviour", "what else a commit relies on"),
+    ("prealloc/create", "making a new segment, durably"),
+    (
+        "prealloc/first-pass",
+        "commits in a segment never written before",
+    ),
+    (
+        "prealloc/second-pass",
+        "commits in the same segment, the second time round",
+    ),
+    (
+        "prealloc/life",
+        "a new segment's life, making it and its commits",
+    ),
+    (
+        "recycle/life",
+        "an old segment or a new one, while the cache is warm?",
+    ),
+    ("recycle/life-8k", "the same in smaller commits"),
+    (
+        "recycle/life-cold",
+        "an old segment or a new one, once the old one is cold?",
+    ),
+    ("recycle/life-cold-8k", "the same in smaller commits"),
+];
+
+/// Rows of the same comparison, in the order in which the first of each stands.
+pub(super) fn comparisons(target: &Target) -> Vec<(String, Vec<&Row>)> {
+    let mut out: Vec<(String, Vec<&Row>)> = Vec::new();
+    for row in &target.rows {
+        let id = format!("{}/{}", row.probe, row.comparison);
+        match out.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, rows)) => rows.push(row),
+            None => out.push((id, vec![row])),
+        }
+    }
+    out
+}
+
+/// Whether there is anything of a comparison to put into a table.
+pub(super) fn tried(rows: &[&Row]) -> bool {
+    rows.iter()
+        .any(|r| matches!(r.status, RowStatus::Ok | RowStatus::Fault))
+}
+
+/// Writes a target's tables.
+pub(super) fn write_all(page: &mut Page, target: &Target) {
+    let all = comparisons(target);
+    legend(page, target);
+    for (id, rows) in all.iter().filter(|(_, rows)| tried(rows)) {
+        write(page, id, rows);
+    }
+}
+
+/// Explains the columns that do not explain themselves, as far as they occur.
+fn legend(page: &mut Page, target: &Target) {
+    let some = |has: fn(&Row) -> bool| target.rows.iter().any(has);
+    let parts = [
+        some(|r| r.ratio.is_some()).then_some(
+            "ratio: the case's time over that of the row marked *, with its interval; below 1 is \
+             faster.",
+        ),
+        some(|r| r.observations.contains_key("total_ratio"))
+            .then_some("total ratio: removal and deferred writing counted in."),
+        some(|r| r.flushes_per_op.is_some())
+            .then_some("flush/op: flushes the device counted for each operation."),
+        some(|r| r.observations.contains_key("read_per_wal_byte"))
+            .then_some("read/WAL: bytes read for each byte of WAL written."),
+    ];
+    let text: Vec<&str> = parts.into_iter().flatten().collect();
+    if !text.is_empty() {
+        page.out.push('\n');
+        page.prose(&text.join(" "));
+    }
+}
+
+fn write(page: &mut Page, id: &str, rows: &[&Row]) {
+    let caption = vocabulary::words(CAPTIONS, id);
+    let _ = write!(page.out, "\n{}", page.paint.bold(id));
+    if caption != id {
+        let fits = id.len() + 2 + caption.len() <= page.options.prose();
+        let _ = write!(page.out, "{}{caption}", if fits { "  " } else { "\n " });
+    }
+    page.out.push('\n');
+    let notes = Notes::of(rows);
+    let common = common(rows);
+    if !common.is_empty() {
+        fill(&mut page.out, page.options.prose(), " ", "   ", &common);
+    }
+    let shown: Vec<&Column> = COLUMNS
+        .iter()
+        .filter(|c| c.head != "cold" || notes.cold)
+        .filter(|c| rows.iter().any(|r| figures(r) && (c.cell)(r).is_some()))
+        .collect();
+    let (grid, dropped) = fitted(page.options.table(), shown, rows, &notes);
+    page.narrowed |= dropped;
+    lay(page, grid, rows);
+    notes.write(page);
+}
+
+/// A row whose figures are shown.
+pub(super) fn figures(row: &Row) -> bool {
+    row.status == RowStatus::Ok
+}
+
+/// The table that fits, and whether columns had to go.
+fn fitted(
+    limit: Option<usize>,
+    mut shown: Vec<&Column>,
+    rows: &[&Row],
+    notes: &Notes,
+) -> (Grid, bool) {
+    let mut dropped = false;
+    if limit.is_none() {
+        let all = shown.len();
+        shown.retain(|c| c.rank >= MAIN);
+        dropped = shown.len() < all;
+    }
+    loop {
+        let grid = grid(&shown, rows, notes);
+        let widest = grid.lines().map(|l| l.trim_end().chars().count()).max();
+        let fits = limit.is_none_or(|limit| widest.unwrap_or(0) <= limit);
+        let least = shown
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| c.rank != KEEP)
+            .min_by_key(|(_, c)| c.rank)
+            .map(|(at, _)| at);
+        match least {
+            Some(at) if !fits => {
+                shown.remove(at);
+                dropped = true;
+            }
+            _ => return (grid, dropped),
+        }
+    }
+}
+
+fn grid(shown: &[&Column], rows: &[&Row], notes: &Notes) -> Grid {
+    let mut grid = plain_grid();
+    let mut head = vec!["case"];
+    head.extend(shown.iter().map(|c| c.head));
+    if notes.any() {
+        head.push("");
+    }
+    grid.set_header(head);
+    for row in rows {
+        let mut line = Line::new();
+        line.add_cell(name(row).into());
+        for column in shown {
+            let text = if figures(row) {
+                (column.cell)(row)
+            } else {
+                None
+            };
+            line.add_cell(text.unwrap_or_default().into());
+        }
+        if notes.any() {
+            line.add_cell(notes.marks(row).into());
+        }
+        grid.add_row(line);
+    }
+    for (at, column) in shown.iter().enumerate() {
+        if let Some(c) = grid.column_mut(at + 1).filter(|_| column.head != "verdict") {
+            c.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    tighten(&mut grid);
+    grid
+}
+
+/// The case, marked where the others are compared with it.
+fn name(row: &Row) -> String {
+    if row.baseline.as_ref() == Some(&row.case) {
+        format!("{} *", row.case)
+    } else {
+        row.case.clone()
+    }
+}
+
+/// Writes the lines, each row without figures with its words instead.
+fn lay(page: &mut Page, grid: Grid, rows: &[&Row]) {
+    let case_width = grid
+        .column_max_content_widths()
+        .first()
+        .map_or(0, |w| usize::from(*w));
+    let width = page
+        .options
+        .table()
+        .unwrap_or_else(|| page.options.prose())
+        .min(crate::render::PROSE_COLUMNS);
+    let head_lines = 2;
+    for (at, line) in grid.lines().enumerate() {
+        let row = at.checked_sub(head_lines).and_then(|i| rows.get(i));
+        let words = row.and_then(|r| words(r, line.trim_end()));
+        match (row, words) {
+            (Some(row), Some(words)) => {
+                let first = format!(" {:<case_width$}  ", name(row));
+                let rest = " ".repeat(first.chars().count());
+                fill(&mut page.out, width, &first, &rest, &words);
+            }
+            (Some(row), None) => {
+                let verdict = row.verdict.map_or("", |v| v.as_str());
+                let painted = page.paint.verdict(line.trim_end(), verdict);
+                let _ = writeln!(page.out, "{painted}");
+                let observed = observed(row);
+                if row.series.is_none() && !observed.is_empty() {
+                    fill(&mut page.out, width, "   ", "   ", &observed);
+                }
+            }
+            (None, _) => {
+                let _ = writeln!(page.out, "{}", line.trim_end());
+            }
+        }
+    }
+}
+
+/// What stands in place of a row's figures.
+fn words(row: &Row, line: &str) -> Option<String> {
+    if figures(row) {
+        // Nothing but the case: what was observed is all there is.
+        let bare = line.trim() == name(row).trim();
+        let observed = observed(row);
+        return (bare && !observed.is_empty()).then_some(observed);
+    }
+    let code = row.reason_code.as_deref().unwrap_or("");
+    let reason = row
+        .reason
+        .as_deref()
+        .unwrap_or_else(|| vocabulary::words(vocabulary::REASON_CODES, code));
+    let code = match code {
+        "" => String::new(),
+        code => format!(" ({code})"),
+    };
+    Some(format!("{}{code}: {reason}", row.status.as_str()))
+}
+
+fn observed(row: &Row) -> String {
+    pairs(
+        row.observations
+            .iter()
+            .filter(|(name, _)| !SHOWN.contains(&name.as_str())),
+    )
+    .join(", ")
+}
+
+/// What all measured rows have in common: parameters and the state of the cache.
+fn common(rows: &[&Row]) -> String {
+    let measured: Vec<&&Row> = rows.iter().filter(|r| figures(r)).collect();
+    let Some(first) = measured.first() else {
+        return String::new();
+    };
+    let shared: std::collections::BTreeMap<&String, &Value> = first
+        .params
+        .iter()
+        .filter(|(k, v)| measured.iter().all(|r| r.params.get(*k) == Some(*v)))
+        .collect();
+    let mut parts = pairs(shared);
+    parts.extend(same_cold(rows));
+    parts.join(", ")
+}

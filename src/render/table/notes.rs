@@ -1,0 +1,99 @@
+//! Notes under a table, and the marks in its rows that point at them.
+//!
+//! A doubt stands beside the row that it touches. A cold claim is said once above the table
+//! where all rows share it, and is a note of its row where they differ.
+
+use std::fmt::Write as _;
+
+use walprobe_probes::report::{Cold, Row};
+
+use super::{Page, comparison::figures};
+use crate::render::{fill::fill, units};
+
+/// Notes under a table: doubts, and what a cold claim rests on where the rows differ in it.
+pub(super) struct Notes {
+    texts: Vec<String>,
+    /// The rows differ in their cold claims.
+    pub(super) cold: bool,
+}
+
+impl Notes {
+    pub(super) fn of(rows: &[&Row]) -> Self {
+        let mut notes = Self {
+            texts: Vec::new(),
+            cold: same_cold(rows).is_none(),
+        };
+        for row in rows {
+            for text in notes.about(row) {
+                if !notes.texts.contains(&text) {
+                    notes.texts.push(text);
+                }
+            }
+        }
+        notes
+    }
+
+    pub(super) fn any(&self) -> bool {
+        !self.texts.is_empty()
+    }
+
+    fn about(&self, row: &Row) -> Vec<String> {
+        let doubts = row.doubts.iter().map(|d| format!("{}: {}", d.code, d.text));
+        let cold = cold(row).filter(|_| self.cold && figures(row));
+        doubts.chain(cold).collect()
+    }
+
+    pub(super) fn marks(&self, row: &Row) -> String {
+        let mine = self.about(row);
+        self.texts
+            .iter()
+            .enumerate()
+            .filter(|(_, text)| mine.contains(text))
+            .map(|(i, _)| format!("[{}]", i + 1))
+            .collect()
+    }
+
+    pub(super) fn write(&self, page: &mut Page) {
+        for (i, text) in self.texts.iter().enumerate() {
+            let mark = format!(" [{}] ", i + 1);
+            let rest = " ".repeat(mark.len());
+            fill(&mut page.out, page.options.prose(), &mark, &rest, text);
+        }
+    }
+}
+
+/// The cold claim that all measured rows share.
+pub(super) fn same_cold(rows: &[&Row]) -> Option<String> {
+    let mut claims = rows.iter().filter(|r| figures(r)).map(|r| cold(r));
+    let first = claims.next()??;
+    claims.all(|c| c.as_ref() == Some(&first)).then_some(first)
+}
+
+/// A row's cold claim and its proof; the proof's figures where it failed.
+fn cold(row: &Row) -> Option<String> {
+    let claim = row.cold?;
+    let mut text = format!("cold: {}", claim.as_str());
+    let Some(proof) = &row.cold_proof else {
+        return Some(text);
+    };
+    let _ = write!(
+        text,
+        " (dropped by {}: data {}, metadata {}",
+        proof.hook, proof.data, proof.metadata
+    );
+    if claim != Cold::Proven {
+        if let (Some(resident), Some(pages)) = (proof.resident_pages, proof.pages) {
+            let _ = write!(text, "; {resident} of {pages} pages resident");
+        }
+        if let (Some(read), Some(all)) = (proof.witness_read_bytes, proof.witness_bytes) {
+            let _ = write!(
+                text,
+                "; {} of {} of the witness came from the device",
+                units::bytes(read as f64),
+                units::bytes(all as f64)
+            );
+        }
+    }
+    text.push(')');
+    Some(text)
+}

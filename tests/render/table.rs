@@ -1,0 +1,151 @@
+//! The terminal report: what it looks like, and that it breaks and leaks nothing.
+
+use super::*;
+
+#[test]
+fn looks() {
+    for (name, report) in fixtures() {
+        let widths = match name {
+            "ext4" | "faults" | "two" => vec![Some(80), Some(200), None],
+            _ => vec![Some(80)],
+        };
+        for width in widths {
+            let label = width.map_or_else(|| "pipe".to_owned(), |w| w.to_string());
+            insta::assert_snapshot!(format!("{name}-{label}"), render("table", &report, width));
+        }
+    }
+}
+
+#[test]
+fn fits_into_eighty_columns() {
+    for (name, report) in fixtures() {
+        if name == "hostile" {
+            continue;
+        }
+        for line in render("table", &report, Some(80)).lines() {
+            assert!(line.chars().count() <= 80, "{name}: {line}");
+        }
+    }
+}
+
+#[test]
+fn no_width_breaks_a_number() {
+    let report = reports::report(vec![reports::ext4()]);
+    let widest = render("table", &report, Some(250));
+    let row = |text: &str| -> Vec<String> {
+        let at = text
+            .find("sync/commit  ")
+            .or_else(|| text.find("sync/commit\n"));
+        let line = text[at.unwrap()..]
+            .lines()
+            .find(|l| l.starts_with(" open_sync "))
+            .unwrap();
+        line.split("  ")
+            .map(|cell| cell.trim().to_owned())
+            .filter(|cell| !cell.is_empty())
+            .collect()
+    };
+    let all = row(&widest);
+    assert!(all.contains(&"254 us".to_owned()), "{all:?}");
+    let mut before = 0;
+    for width in 1..=250 {
+        let text = render("table", &report, Some(width));
+        let cells = row(&text);
+        assert!(cells.iter().all(|c| all.contains(c)), "{width}: {cells:?}");
+        assert!(cells.len() >= before, "{width}: wider shows less");
+        before = cells.len();
+        assert!(text.lines().all(|l| l.trim_end() == l), "{width}");
+    }
+    assert_eq!(before, all.len());
+}
+
+#[test]
+fn colour_adds_nothing_to_the_words() {
+    for (name, report) in fixtures() {
+        let plain = render("table", &report, Some(80));
+        let options = Options {
+            width: Some(80),
+            color: true,
+        };
+        let coloured = by_name("table").unwrap().render(&report, &options).unwrap();
+        assert_ne!(plain, coloured, "{name}");
+        let mut bare = String::new();
+        for (i, part) in coloured.split("\x1b[").enumerate() {
+            bare.push_str(if i == 0 {
+                part
+            } else {
+                part.split_once('m').unwrap().1
+            });
+        }
+        assert_eq!(bare, plain, "{name}");
+    }
+}
+
+#[test]
+fn our_own_words_are_ascii() {
+    for (name, report) in fixtures() {
+        if name != "hostile" {
+            assert!(render("table", &report, None).is_ascii(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_target_that_is_not_durable_says_so_first() {
+    let mut target = reports::tmpfs();
+    let loud = |target: &walprobe_probes::report::Target| {
+        let text = render("table", &reports::report(vec![target.clone()]), Some(80));
+        let alarm = text.lines().position(|l| l.starts_with("NO"));
+        alarm.map(|at| (at, text.lines().position(|l| l == target.dir).unwrap()))
+    };
+    let (alarm, name) = loud(&target).unwrap();
+    assert!(alarm < name);
+    target.durability.verdict = DurabilityVerdict::NoFlushSeen;
+    assert!(loud(&target).is_some());
+    target.durability.verdict = DurabilityVerdict::NotProvable;
+    assert!(loud(&target).is_none());
+}
+
+#[test]
+fn what_failed_shows_its_reason_in_place_of_figures() {
+    let text = render("table", &reports::faults(), Some(200));
+    for words in [
+        " fsync          fault (errno): pwrite of seg-2: Input/output error (os error 5)",
+        " open_sync      skipped (interrupted): the run was interrupted\n",
+        "NOT COMPLETE: interrupted by SIGINT",
+        "LEFT BEHIND: /mnt/t/.walprobe-01JDW3K9ZQ4T",
+        "prealloc/create (all 3 cases)",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+}
+
+#[test]
+fn a_skipped_target_says_why() {
+    let mut target = walprobe_probes::report::Target {
+        dir: "/mnt/ro".to_owned(),
+        status: TargetStatus::Skipped,
+        reason: Some("Read-only file system (os error 30)".to_owned()),
+        ..Default::default()
+    };
+    target.durability.text = "not asked".to_owned();
+    let text = render("table", &reports::report(vec![target]), Some(80));
+    assert!(text.contains("Read-only file system"), "{text}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn nothing_reaches_the_terminal_but_text(
+        report in generated::report(),
+        width in proptest::option::of(0..300_u16),
+    ) {
+        for format in ["table", "conf"] {
+            let text = render(format, &report, width);
+            let bad: Vec<char> =
+                text.chars().filter(|c| *c != '\n' && escape::is_unsafe(*c)).collect();
+            prop_assert!(bad.is_empty(), "{}: {:?}", format, bad);
+        }
+    }
+}
