@@ -4,7 +4,7 @@
 //! rests on and what it was seen to do in the simulations of `tests/simulations.rs`.
 
 pub mod distribution;
-// pub mod drift;
+pub mod drift;
 pub mod histogram;
 pub mod paired;
 pub mod quantile;

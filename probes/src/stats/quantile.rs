@@ -157,8 +157,99 @@ fn bounds(top: u64) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::stats::histogram::Histogram;
+    use crate::stats::{histogram::Histogram, paired::LEVEL};
+
+    fn block(times: impl IntoIterator<Item = u64>) -> Sparse {
+        let mut histogram = Histogram::new();
+        times.into_iter().for_each(|ns| histogram.record(ns));
+        histogram.sparse()
+    }
+
+    fn ratio(case: &[Sparse], base: &[Sparse], q: f64) -> Option<Interval> {
+        let (case, base): (Vec<_>, Vec<_>) = (case.iter().collect(), base.iter().collect());
+        quantile_ratio(&case, &base, q, LEVEL, 7)
+    }
+
+    /// Twelve blocks of times from `from` on, `step` apart.
+    fn blocks(from: u64, step: u64) -> Vec<Sparse> {
+        let block_from = |b: u64| block((0..100).map(|i| from + b * 100 + i * step));
+        (0..12).map(block_from).collect()
+    }
+
+    #[test]
+    fn ratio_of_pooled_quantiles() {
+        let (case, base) = (blocks(300_000, 3_000), blocks(200_000, 2_000));
+        for q in [0.01, 0.5, 0.99] {
+            let i = ratio(&case, &base, q).unwrap();
+            assert!((i.estimate - 1.5).abs() < 0.01, "{q}: {i:?}");
+            assert!(i.low <= 1.5 && 1.5 <= i.high && i.high < 1.6, "{q}: {i:?}");
+        }
+        let same = ratio(&base, &base, 0.5).unwrap();
+        assert_eq!((same.estimate, same.low, same.high), (1.0, 1.0, 1.0));
+    }
+
+    #[test]
+    fn small_differences_are_not_lost_in_a_bucket() {
+        // Both medians lie in one bucket of 2,048 ns.
+        let i = ratio(&blocks(200_900, 20), &blocks(200_200, 20), 0.5).unwrap();
+        let truth = (200_900.0 + 1_550.0) / (200_200.0 + 1_550.0);
+        assert!((i.estimate / truth - 1.0).abs() < 0.002, "{i:?} {truth}");
+    }
+
+    #[test]
+    fn same_seed_same_interval() {
+        let noisy = |k: u64| -> Vec<Sparse> {
+            let times =
+                |b: u64| (0..40u64).map(move |i| 100_000 + (b * 977 + i * 7919 + k) % 50_000);
+            (0..20).map(|b| block(times(b))).collect()
+        };
+        let (case, base) = (noisy(0), noisy(13));
+        assert_eq!(ratio(&case, &base, 0.9), ratio(&case, &base, 0.9));
+    }
+
+    #[test]
+    fn nothing_to_say() {
+        let some = blocks(200_000, 2_000);
+        assert_eq!(ratio(&some[..5], &some, 0.5), None);
+        assert_eq!(ratio(&some, &vec![Sparse::default(); 12], 0.5), None);
+        assert_eq!(ratio(&vec![Sparse::default(); 12], &some, 0.5), None);
+        for q in [0.0, 1.0, -0.5, f64::NAN] {
+            assert_eq!(ratio(&some, &some, q), None);
+        }
+        // A single block with operations is drawn in most resamples.
+        let mut one = vec![Sparse::default(); 12];
+        one[3] = some[3].clone();
+        assert!(ratio(&one, &some, 0.5).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_ascend_and_stay_within_the_times(
+            times in prop::collection::vec(prop::collection::vec(1u64..10_000_000, 1..30), 6..12),
+            a in 0.01..0.99, b in 0.01..0.99,
+        ) {
+            let all: Vec<Sparse> = times.iter().map(|t| block(t.iter().copied())).collect();
+            let pooled = Pooled::new(&all.iter().collect::<Vec<_>>());
+            let drawn = vec![1; all.len()];
+            let (a, b) = if a < b { (a, b) } else { (b, a) };
+            let (low, high) = (pooled.quantile(&drawn, a).unwrap(), pooled.quantile(&drawn, b).unwrap());
+            prop_assert!(low <= high);
+            let (least, most) = (times.iter().flatten().min().unwrap(), times.iter().flatten().max().unwrap());
+            prop_assert!(low > *least as f64 * 0.99 - 1.0 && high < *most as f64 * 1.01 + 1.0);
+        }
+
+        #[test]
+        fn interval_contains_the_estimate(
+            times in prop::collection::vec((1u64..1_000_000, 1u64..1_000_000), 6..40), q in 0.01..0.99,
+        ) {
+            let side = |f: fn(&(u64, u64)) -> u64| -> Vec<Sparse> { times.iter().map(|t| block([f(t), f(t) / 2])).collect() };
+            let i = ratio(&side(|t| t.0), &side(|t| t.1), q).unwrap();
+            prop_assert!(i.low > 0.0 && i.low <= i.estimate && i.estimate <= i.high && i.high.is_finite());
+        }
+    }
 
     #[test]
     fn bounds_are_those_of_the_histogram() {

@@ -4,44 +4,44 @@
 use fastrand::Rng;
 
 /// Mean time of one block after another, in nanoseconds.
-pub trait World {
+pub(crate) trait World {
     /// The next block's mean; `first`: it is the first of its round.
     fn block(&mut self, first: bool, rng: &mut Rng) -> f64;
 }
 
 /// A named way of making worlds.
 #[derive(Clone, Copy)]
-pub struct Model {
+pub(crate) struct Model {
     /// As the documentation names it.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// A fresh world for `blocks` blocks.
-    pub make: fn(blocks: usize, rng: &mut Rng) -> Box<dyn World>,
+    pub(crate) make: fn(blocks: usize, rng: &mut Rng) -> Box<dyn World>,
 }
 
-pub const HEAVY_TAILED: Model = Model {
+pub(crate) const HEAVY_TAILED: Model = Model {
     name: "heavy-tailed operations",
     make: |_, _| Box::new(HeavyTailed),
 };
 
-pub const ROUND_EFFECT: Model = Model {
+pub(crate) const ROUND_EFFECT: Model = Model {
     name: "12% round effect",
     make: |_, _| Box::new(RoundEffect { round: 1.0 }),
 };
 
-pub const OUTLIERS_AND_DRIFT: Model = Model {
+pub(crate) const OUTLIERS_AND_DRIFT: Model = Model {
     name: "outliers and drift",
     make: |blocks, _| Box::new(OutliersAndDrift { at: 0, blocks }),
 };
 
-pub const POSITION: Model = Model {
+pub(crate) const POSITION: Model = Model {
     name: "first block of a round 25% slower",
     make: |_, _| Box::new(Position),
 };
 
 /// The three that the error rates are promised under.
-pub const MODELS: [Model; 3] = [HEAVY_TAILED, ROUND_EFFECT, OUTLIERS_AND_DRIFT];
+pub(crate) const MODELS: [Model; 3] = [HEAVY_TAILED, ROUND_EFFECT, OUTLIERS_AND_DRIFT];
 
-pub fn normal(rng: &mut Rng) -> f64 {
+pub(crate) fn normal(rng: &mut Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.f64()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.f64()).cos()
 }
@@ -58,7 +58,7 @@ impl World for HeavyTailed {
 }
 
 /// One operation of the heavy-tailed world, in nanoseconds.
-pub fn operation(rng: &mut Rng) -> f64 {
+pub(crate) fn operation(rng: &mut Rng) -> f64 {
     let mut ns = 200_000.0 * (0.5 * normal(rng)).exp();
     if rng.f64() < 0.02 {
         ns += 400_000.0 * (1.0 - rng.f64()).powf(-1.0 / 1.5);
