@@ -196,8 +196,9 @@ impl Block {
     }
 }
 
-/// Content that no flush can save: it lives in memory.
-pub(super) fn in_memory(name: &str) -> bool {
+/// A device of this name keeps its content in memory, which no flush can save.
+#[must_use]
+pub fn in_memory(name: &str) -> bool {
     numbered(name, IN_MEMORY)
 }
 
