@@ -15,6 +15,7 @@ pub mod request;
 pub mod scratch;
 pub mod stats;
 pub mod sys;
+pub mod verdict;
 
 /// The catalogue: every probe, in the order in which they run.
 pub const PROBES: &[&dyn contract::Probe] = &[];

@@ -1,0 +1,354 @@
+//! One block device, from its directory in sysfs.
+//!
+//! A partition has no queue of its own: its attributes are its disk's. `write_cache` is
+//! the kernel's setting, by which it decides whether to send flushes; an administrator can
+//! set it against the device's word, so a cache that either calls write back is reported
+//! as that (Documentation/ABI/stable/sysfs-block).
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::report::Device;
+
+/// Names of devices whose content lives in memory, before their number.
+const IN_MEMORY: &[&str] = &["zram", "ram", "nullb"];
+
+/// Names of devices served by another program or machine, before their number.
+const SERVED: &[&str] = &["nbd", "rbd", "drbd", "ublkb"];
+
+/// Models that hypervisors and clouds give their disks, in lower case.
+const VIRTUAL_MODELS: &[&str] = &[
+    "qemu",
+    "vbox",
+    "vmware",
+    "virtual disk",
+    "virtual_disk",
+    "msft nvme",
+    "amazon elastic block store",
+    "amazon ec2",
+    "persistentdisk",
+    "nvme_card",
+    "alibaba cloud",
+    "block volume",
+    "scsi_debug",
+];
+
+/// A device in sysfs.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    /// Its directory, all links resolved.
+    pub(super) dir: PathBuf,
+    /// Its kernel name.
+    pub(super) name: String,
+}
+
+impl Block {
+    /// The device behind a link or directory of sysfs.
+    pub(super) fn at(path: &Path) -> Option<Self> {
+        let dir = path.canonicalize().ok()?;
+        let name = dir.file_name()?.to_string_lossy().into_owned();
+        Some(Self { dir, name })
+    }
+
+    pub(super) fn is_partition(&self) -> bool {
+        self.dir.join("partition").exists()
+    }
+
+    pub(super) fn is_loop(&self) -> bool {
+        self.dir.join("loop").is_dir()
+    }
+
+    /// The disk of a partition.
+    pub(super) fn parent(&self) -> Option<Self> {
+        Self::at(self.dir.parent()?)
+    }
+
+    /// The devices that a stacked device lies on.
+    pub(super) fn slaves(&self) -> Vec<Self> {
+        let Ok(entries) = fs::read_dir(self.dir.join("slaves")) else {
+            return Vec::new();
+        };
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+        paths.sort();
+        paths.iter().filter_map(|path| Self::at(path)).collect()
+    }
+
+    /// An attribute's text; none where it is not there or empty.
+    pub(super) fn attribute(&self, name: &str) -> Option<String> {
+        let bytes = fs::read(self.dir.join(name)).ok()?;
+        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.attribute(name)?.parse().ok()
+    }
+
+    /// Length of the device.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        self.number("size").map(|sectors| sectors * 512)
+    }
+
+    /// Everything that does not depend on the devices around it.
+    pub(super) fn describe(&self, on_virtual_machine: bool) -> Device {
+        let disk = if self.is_partition() {
+            self.parent().unwrap_or_else(|| self.clone())
+        } else {
+            self.clone()
+        };
+        let flag = |name: &str| disk.number(name).map(|n| n != 0);
+        Device {
+            name: self.name.clone(),
+            kind: self.kind().to_owned(),
+            write_cache: disk.write_cache(),
+            fua: flag("queue/fua"),
+            rotational: flag("queue/rotational"),
+            is_virtual: disk.is_virtual(on_virtual_machine),
+            scheduler: disk.attribute("queue/scheduler").map(|s| active(&s)),
+            logical_block_bytes: disk.number("queue/logical_block_size"),
+            physical_block_bytes: disk.number("queue/physical_block_size"),
+            atomic_write_max_bytes: disk
+                .number("queue/atomic_write_unit_max_bytes")
+                .filter(|&n| n > 0),
+            model: disk.model(),
+            ..Device::default()
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        let dm = || self.attribute("dm/uuid").unwrap_or_default();
+        if self.is_partition() {
+            "partition"
+        } else if self.is_loop() {
+            "loop"
+        } else if self.dir.join("dm").is_dir() {
+            let uuid = dm();
+            if uuid.starts_with("LVM-") {
+                "lvm"
+            } else if uuid.starts_with("CRYPT-") {
+                "crypt"
+            } else {
+                "dm"
+            }
+        } else if self.dir.join("md").is_dir() {
+            "md"
+        } else if numbered(&self.name, IN_MEMORY)
+            || numbered(&self.name, SERVED)
+            || !self.slaves().is_empty()
+        {
+            "other"
+        } else {
+            "disk"
+        }
+    }
+
+    /// `write back` if the kernel or the device says so.
+    fn write_cache(&self) -> Option<String> {
+        let kernel = self.attribute("queue/write_cache");
+        let says_back =
+            |text: &Option<String>| text.as_ref().is_some_and(|t| t.starts_with("write back"));
+        if says_back(&kernel) || says_back(&self.device_cache()) {
+            return Some("write back".to_owned());
+        }
+        kernel
+    }
+
+    /// The device's own word: virtio and SCSI disks have one.
+    fn device_cache(&self) -> Option<String> {
+        self.attribute("cache_type").or_else(|| {
+            let disks = fs::read_dir(self.dir.join("device/scsi_disk")).ok()?;
+            let disk = Self::at(&disks.flatten().next()?.path())?;
+            disk.attribute("cache_type")
+        })
+    }
+
+    fn model(&self) -> Option<String> {
+        let vendor = self
+            .attribute("device/vendor")
+            // virtio and PCI have a number here, which names nothing to a reader.
+            .filter(|v| !v.starts_with("0x") && v != "ATA");
+        match (vendor, self.attribute("device/model")) {
+            (Some(vendor), Some(model)) => Some(format!("{vendor} {model}")),
+            (_, model) => model,
+        }
+    }
+
+    /// None where it cannot be told: on a virtual machine any disk may be emulated.
+    fn is_virtual(&self, on_virtual_machine: bool) -> Option<bool> {
+        let path = self.dir.to_string_lossy().to_lowercase();
+        let by_path = ["/virtio", "/vbd-", "/xen", "vmbus", "/session"]
+            .iter()
+            .any(|part| path.contains(part));
+        let model = self.model().unwrap_or_default().to_lowercase();
+        let by_model = VIRTUAL_MODELS.iter().any(|m| model.contains(m));
+        let fabric = self
+            .attribute("device/transport")
+            .is_some_and(|t| matches!(t.as_str(), "tcp" | "rdma" | "fc"));
+        if by_path || by_model || fabric || numbered(&self.name, SERVED) {
+            return Some(true);
+        }
+        match self.kind() {
+            "disk" if on_virtual_machine => None,
+            _ => Some(false),
+        }
+    }
+}
+
+/// A device of this name keeps its content in memory, which no flush can save.
+#[must_use]
+pub fn in_memory(name: &str) -> bool {
+    numbered(name, IN_MEMORY)
+}
+
+/// `zram0` is a numbered `zram`; `rama` is no `ram`.
+fn numbered(name: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| {
+        name.strip_prefix(prefix)
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    })
+}
+
+/// The bracketed one of `none [mq-deadline] kyber`.
+fn active(schedulers: &str) -> String {
+    schedulers
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map_or(schedulers, |(active, _)| active)
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device directory with these attributes.
+    fn device(name: &str, attributes: &[(&str, &str)]) -> (tempfile::TempDir, Block) {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join(name);
+        fs::create_dir_all(&dir).unwrap();
+        for (path, text) in attributes {
+            let at = dir.join(path);
+            fs::create_dir_all(at.parent().unwrap()).unwrap();
+            fs::write(at, format!("{text}\n")).unwrap();
+        }
+        let block = Block::at(&dir).unwrap();
+        (root, block)
+    }
+
+    #[test]
+    fn a_cache_that_either_calls_write_back_is_one() {
+        for (kernel, own, told) in [
+            (Some("write back"), None, Some("write back")),
+            (Some("write through"), None, Some("write through")),
+            (
+                Some("write through"),
+                Some("write back"),
+                Some("write back"),
+            ),
+            (
+                Some("write through"),
+                Some("write through"),
+                Some("write through"),
+            ),
+            (None, Some("write back"), Some("write back")),
+            (None, None, None),
+        ] {
+            let mut attributes = Vec::new();
+            attributes.extend(kernel.map(|k| ("queue/write_cache", k)));
+            attributes.extend(own.map(|o| ("cache_type", o)));
+            let (_root, block) = device("vda", &attributes);
+            assert_eq!(block.describe(false).write_cache.as_deref(), told);
+        }
+        let (_root, block) = device(
+            "sda",
+            &[
+                ("queue/write_cache", "write through"),
+                (
+                    "device/scsi_disk/0:0:0:0/cache_type",
+                    "write back, no read (daft)",
+                ),
+            ],
+        );
+        assert_eq!(
+            block.describe(false).write_cache.as_deref(),
+            Some("write back")
+        );
+    }
+
+    #[test]
+    fn kinds_are_told_by_what_the_directory_holds() {
+        for (name, attribute, value, kind) in [
+            ("sda1", "partition", "1", "partition"),
+            ("loop7", "loop/backing_file", "/x", "loop"),
+            ("dm-0", "dm/uuid", "LVM-abc", "lvm"),
+            ("dm-1", "dm/uuid", "CRYPT-LUKS2-abc", "crypt"),
+            ("dm-2", "dm/uuid", "mpath-abc", "dm"),
+            ("md127", "md/level", "raid1", "md"),
+            ("zram0", "size", "8", "other"),
+            ("ram1", "size", "8", "other"),
+            ("nbd0", "size", "8", "other"),
+            ("bcache0", "slaves/sda/size", "8", "other"),
+            ("sda", "size", "8", "disk"),
+            ("nvme0n1", "size", "8", "disk"),
+        ] {
+            let (_root, block) = device(name, &[(attribute, value)]);
+            assert_eq!(block.describe(false).kind, kind, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_lies_below_a_virtual_disk_is_not_claimed_to_be_known() {
+        let model = |model: &str, on_vm: bool| {
+            let (_root, block) = device("sda", &[("device/model", model)]);
+            block.describe(on_vm).is_virtual
+        };
+        assert_eq!(model("QEMU HARDDISK", false), Some(true));
+        assert_eq!(model("Virtual disk", true), Some(true));
+        assert_eq!(model("Amazon Elastic Block Store", true), Some(true));
+        assert_eq!(model("WDC WD40EFRX", false), Some(false));
+        assert_eq!(model("WDC WD40EFRX", true), None);
+        let (_root, block) = device("nvme0n1", &[("device/transport", "tcp")]);
+        assert_eq!(block.describe(false).is_virtual, Some(true));
+        let (_root, block) = device("devices/virtio1/block/vda", &[("size", "8")]);
+        assert_eq!(block.describe(false).is_virtual, Some(true));
+        let (_root, block) = device("loop0", &[("loop/backing_file", "/x")]);
+        assert_eq!(block.describe(true).is_virtual, Some(false));
+    }
+
+    #[test]
+    fn attributes_are_numbers_flags_and_the_active_scheduler() {
+        let (_root, block) = device(
+            "sda",
+            &[
+                ("queue/scheduler", "none [mq-deadline] kyber"),
+                ("queue/rotational", "1"),
+                ("queue/fua", "0"),
+                ("queue/logical_block_size", "512"),
+                ("queue/physical_block_size", "4096"),
+                ("queue/atomic_write_unit_max_bytes", "0"),
+                ("device/vendor", "SEAGATE"),
+                ("device/model", "ST4000"),
+            ],
+        );
+        let told = block.describe(false);
+        assert_eq!(told.scheduler.as_deref(), Some("mq-deadline"));
+        assert_eq!((told.rotational, told.fua), (Some(true), Some(false)));
+        assert_eq!(told.logical_block_bytes, Some(512));
+        assert_eq!(told.physical_block_bytes, Some(4096));
+        assert_eq!(told.atomic_write_max_bytes, None);
+        assert_eq!(told.model.as_deref(), Some("SEAGATE ST4000"));
+        assert_eq!(active("none"), "none");
+    }
+
+    #[test]
+    fn memory_is_known_by_whole_names() {
+        for name in ["zram0", "ram15", "nullb0"] {
+            assert!(in_memory(name), "{name}");
+        }
+        for name in ["zram", "rama", "ramdisk0", "sda", "dram0"] {
+            assert!(!in_memory(name), "{name}");
+        }
+    }
+}

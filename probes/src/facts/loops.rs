@@ -1,0 +1,96 @@
+//! What a loop device lies on: its backing file, that file's filesystem and its devices.
+//!
+//! The driver turns a flush into an fsync of the backing file, so the stack goes on below
+//! it. `/sys/block/loopN/loop/backing_file` is a path that may be deleted, or mean another
+//! file in this mount namespace: what is found there must be long enough for the device
+//! and, where the device may be asked, be the very inode it names.
+
+use std::path::Path;
+
+use super::{
+    Roots,
+    block::Block,
+    devices::{by_number, own},
+    fs::overlay,
+    mountinfo,
+    place::Layers,
+};
+use crate::sys::loopdev;
+
+/// See the module docs; empty where nothing can be found.
+#[derive(Debug, Default)]
+pub(super) struct Backing {
+    /// The file's path as sysfs tells it.
+    pub(super) path: Option<String>,
+    /// Type of the filesystem where its sync ends, see [`type_of`].
+    pub(super) fs_type: Option<String>,
+    /// That filesystem's devices.
+    pub(super) devices: Vec<Block>,
+}
+
+pub(super) fn backing(block: &Block, roots: &Roots) -> Backing {
+    let path = block.attribute("loop/backing_file");
+    let asked = roots
+        .is_live()
+        .then(|| loopdev::backing(&roots.at(&format!("/dev/{}", block.name))).ok())
+        .flatten();
+    let at_path = path
+        .as_deref()
+        .and_then(|path| at_path(block, Path::new(path), asked, roots));
+    let found = at_path.or_else(|| asked.and_then(|(dev, _)| by_device(dev, roots)));
+    Backing {
+        path,
+        ..found.unwrap_or_default()
+    }
+}
+
+fn at_path(
+    block: &Block,
+    path: &Path,
+    asked: Option<((u32, u32), u64)>,
+    roots: &Roots,
+) -> Option<Backing> {
+    let held = roots.held(path).ok()?;
+    let answers = held.statx.clone().ok()?;
+    if answers.is_block_device {
+        return Some(Backing {
+            devices: by_number(answers.rdev, roots).into_iter().collect(),
+            ..Backing::default()
+        });
+    }
+    let offset = block.attribute("loop/offset")?.parse::<u64>().ok()?;
+    let same = match asked {
+        Some((dev, inode)) => (dev, inode) == (answers.dev, answers.ino),
+        None => answers.size >= offset.saturating_add(block.bytes()?),
+    };
+    if !answers.is_file || !same {
+        return None;
+    }
+    let layers = Layers::of(held, roots);
+    Some(Backing {
+        path: None,
+        fs_type: type_of(&layers),
+        devices: own(&layers, roots),
+    })
+}
+
+/// The filesystem of a file that has no path here.
+fn by_device(dev: (u32, u32), roots: &Roots) -> Option<Backing> {
+    let mounts = mountinfo::parse(&roots.bytes("/proc/self/mountinfo").ok()?);
+    let listed = mounts.into_iter().find(|mount| mount.dev == dev);
+    let devices: Vec<Block> = by_number(dev, roots).into_iter().collect();
+    (listed.is_some() || !devices.is_empty()).then(|| Backing {
+        path: None,
+        fs_type: listed.map(|mount| mount.fs_type),
+        devices,
+    })
+}
+
+/// The type of the filesystem where a sync ends: an overlay's upper layer's. An overlay
+/// that swallows syncs is `overlay volatile`, one whose upper layer is not known `overlay`.
+fn type_of(layers: &Layers) -> Option<String> {
+    if layers.iter().any(overlay::is_volatile) {
+        return Some("overlay volatile".to_owned());
+    }
+    layers.last().fs_type().map(str::to_owned)
+}
