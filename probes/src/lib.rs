@@ -6,15 +6,22 @@
 //! rounds and hands rows out as [`event::Event`]s. [`worker`] is that flow as one function.
 //! Nothing here knows of rules or renderers.
 
+pub mod clean;
 pub mod contract;
 pub mod engine;
 pub mod event;
 pub mod facts;
+pub mod paths;
+pub mod pause;
+pub mod pgdir;
+mod removal;
 pub mod report;
 pub mod request;
 pub mod scratch;
 pub mod stats;
 pub mod sys;
+pub mod target;
+pub mod undo;
 
 /// The catalogue: every probe, in the order in which they run.
 pub const PROBES: &[&dyn contract::Probe] = &[];
