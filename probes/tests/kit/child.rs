@@ -13,16 +13,16 @@ use std::{
 };
 
 /// An ordinary user, and its group.
-pub const NOBODY: u32 = 65534;
+pub(crate) const NOBODY: u32 = 65534;
 
-/// A child at work; killed when dropped.
-pub struct Child {
+/// A child at work. Dropping it is a SIGKILL, and waits until the process is gone.
+pub(crate) struct Child {
     process: process::Child,
     stdout: BufReader<ChildStdout>,
 }
 
 /// Starts `child_entry` with `CHILD_CASE` and `CHILD_DIR` set.
-pub fn start(case: &str, dir: &Path, env: &[(&str, &str)]) -> Child {
+pub(crate) fn start(case: &str, dir: &Path, env: &[(&str, &str)]) -> Child {
     Child::spawn(command(
         &env::current_exe().expect("current_exe"),
         case,
@@ -32,7 +32,7 @@ pub fn start(case: &str, dir: &Path, env: &[(&str, &str)]) -> Child {
 }
 
 /// As [`start`], as an ordinary user. Only root can; `dir` must be one that user can reach.
-pub fn start_as_nobody(case: &str, dir: &Path, env: &[(&str, &str)]) -> Child {
+pub(crate) fn start_as_nobody(case: &str, dir: &Path, env: &[(&str, &str)]) -> Child {
     use std::os::unix::fs::PermissionsExt as _;
     // The build directory may be one that only its owner can reach.
     let home = tempfile::tempdir().expect("tempdir");
@@ -67,7 +67,7 @@ impl Child {
 
     /// The rest of the next line that says `word`; panics if the child ends without.
     #[track_caller]
-    pub fn wait_for(&mut self, word: &str) -> String {
+    pub(crate) fn wait_for(&mut self, word: &str) -> String {
         let mut seen = String::new();
         loop {
             let mut line = String::new();
@@ -83,14 +83,8 @@ impl Child {
         }
     }
 
-    /// SIGKILL, and waits until the process is gone.
-    pub fn kill(mut self) {
-        self.process.kill().expect("kill");
-        self.process.wait().expect("wait");
-    }
-
     /// Waits until the child has ended by itself.
-    pub fn end(mut self) -> ExitStatus {
+    pub(crate) fn end(mut self) -> ExitStatus {
         let mut line = String::new();
         while self.stdout.read_line(&mut line).expect("read") > 0 {
             line.clear();
@@ -107,16 +101,9 @@ impl Drop for Child {
 }
 
 /// In a child: says something to the parent.
-pub fn say(words: &str) {
+pub(crate) fn say(words: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "child: {words}")
         .and_then(|()| out.flush())
         .expect("say");
-}
-
-/// In a child: waits to be killed.
-pub fn park() -> ! {
-    loop {
-        std::thread::sleep(std::time::Duration::from_secs(3600));
-    }
 }

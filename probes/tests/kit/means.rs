@@ -9,7 +9,7 @@ use nix::{
 };
 
 /// Says that a test was skipped, and why.
-pub fn skip(test: &str, means: &str, reason: &str) {
+pub(crate) fn skip(test: &str, means: &str, reason: &str) {
     let required = env::var("WALPROBE_REQUIRE").unwrap_or_default();
     assert!(
         !required.split(',').any(|r| r == means),
@@ -19,7 +19,7 @@ pub fn skip(test: &str, means: &str, reason: &str) {
 }
 
 /// This process is root; else the test is skipped.
-pub fn is_root(test: &str) -> bool {
+pub(crate) fn is_root(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
         skip(test, "root", "needs root");
@@ -28,7 +28,7 @@ pub fn is_root(test: &str) -> bool {
 }
 
 /// Runs `body` in a thread with mounts of its own, which go with it. False: skipped.
-pub fn with_own_mounts(test: &str, body: impl FnOnce() + Send) -> bool {
+pub(crate) fn with_own_mounts(test: &str, body: impl FnOnce() + Send) -> bool {
     if !is_root(test) {
         return false;
     }
@@ -53,7 +53,7 @@ pub fn with_own_mounts(test: &str, body: impl FnOnce() + Send) -> bool {
 
 /// Mounts a tmpfs.
 #[track_caller]
-pub fn tmpfs(on: &Path, options: &str) {
+pub(crate) fn tmpfs(on: &Path, options: &str) {
     mount(
         Some("tmpfs"),
         on,
@@ -66,7 +66,7 @@ pub fn tmpfs(on: &Path, options: &str) {
 
 /// Mounts again, with other flags.
 #[track_caller]
-pub fn remount(on: &Path, flags: MsFlags) {
+pub(crate) fn remount(on: &Path, flags: MsFlags) {
     let none = None::<&str>;
     mount(none, on, none, MsFlags::MS_REMOUNT | flags, none).expect("remount");
 }

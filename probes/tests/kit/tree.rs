@@ -10,10 +10,10 @@ use std::{
 
 /// Every entry below a directory: kind, inode, owner, mode, times, content.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Tree(BTreeMap<PathBuf, String>);
+pub(crate) struct Tree(BTreeMap<PathBuf, String>);
 
 /// Reads a tree. The directory's own times are not in it: making and removing changes them.
-pub fn of(dir: &Path) -> Tree {
+pub(crate) fn of(dir: &Path) -> Tree {
     let mut entries = BTreeMap::new();
     walk(dir, Path::new(""), &mut entries);
     Tree(entries)
@@ -21,13 +21,13 @@ pub fn of(dir: &Path) -> Tree {
 
 impl Tree {
     /// One number for all of it (FNV-1a).
-    pub fn hash(&self) -> u64 {
+    pub(crate) fn hash(&self) -> u64 {
         let text = format!("{:?}", self.0);
         hash(text.as_bytes())
     }
 
     /// Names at the top.
-    pub fn top(&self) -> Vec<&Path> {
+    pub(crate) fn top(&self) -> Vec<&Path> {
         self.0
             .keys()
             .map(PathBuf::as_path)
@@ -37,7 +37,7 @@ impl Tree {
 
     /// Fails with the difference.
     #[track_caller]
-    pub fn assert_same(&self, before: &Self, when: &str) {
+    pub(crate) fn assert_same(&self, before: &Self, when: &str) {
         let mut difference = String::new();
         for (path, entry) in &before.0 {
             match self.0.get(path) {

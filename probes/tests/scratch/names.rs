@@ -104,7 +104,7 @@ fn directories_that_are_hard_to_print() {
             format!("{expected}/{}", place(&dir).file_name().unwrap().display())
         );
         let report = clean(&dir).unwrap();
-        assert_eq!(report.running, [scratch.path.clone()]);
+        assert_eq!(report.running, std::slice::from_ref(&scratch.path));
         fs::write(place(&dir).join(OsStr::from_bytes(b"a\xff\n")), "").unwrap();
         let left = scratch.remove();
         assert_eq!(left[1], format!("{}/a\\xff\\n", left[0]));
