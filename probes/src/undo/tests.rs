@@ -226,3 +226,27 @@ fn entries_are_listed_without_the_dots() {
     let held = target::hold(dir.path()).unwrap();
     assert_eq!(removal::entries(held.dir.as_fd()), Ok(vec![b"a".to_vec()]));
 }
+
+/// Else whoever owns a folder could have root undo what they like.
+#[test]
+fn root_replays_only_what_root_wrote() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: root_replays_only_what_root_wrote: needs root");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let precious = dir.path().join("precious");
+    fs::write(&precious, "").unwrap();
+    let scratch = scratch(dir.path());
+    scratch.undo().will(marker(&precious)).unwrap();
+    rustix::fs::flock(&scratch.undo().file, FlockOperation::Unlock).unwrap();
+    let folder = scratch.path.clone();
+    std::mem::forget(scratch);
+    for path in [Path::new(&folder), &Path::new(&folder).join(NAME)] {
+        std::os::unix::fs::chown(path, Some(65534), None).unwrap();
+    }
+    let report = clean(dir.path()).unwrap();
+    let reason = "run walprobe clean as user id 65534, who made it".to_owned();
+    assert_eq!(report.left, [(folder, reason)]);
+    assert!(precious.exists());
+}
