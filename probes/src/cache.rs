@@ -12,10 +12,10 @@ use crate::{
     contract::{Lab, Stop},
     facts::Facts,
     files::{PAGE_BYTES, WalFile},
+    folder::Folder,
     pause,
     report::ColdProof,
     request::DropCaches,
-    scratch::Folder,
     sys::residency,
 };
 
@@ -52,7 +52,12 @@ pub const fn hook(asked: DropCaches) -> DropCaches {
 ///
 /// # Errors
 /// The call that failed.
-pub fn drop_and_prove(folder: &Folder, pair: Pair<'_>, hook: DropCaches, lab: &mut Lab<'_>) -> Result<ColdProof, Stop> {
+pub fn drop_and_prove(
+    folder: &Folder,
+    pair: Pair<'_>,
+    hook: DropCaches,
+    lab: &mut Lab<'_>,
+) -> Result<ColdProof, Stop> {
     if hook == DropCaches::Fadvise {
         for _ in 0..DROPS {
             for name in [pair.file, pair.witness] {
@@ -60,7 +65,7 @@ pub fn drop_and_prove(folder: &Folder, pair: Pair<'_>, hook: DropCaches, lab: &m
                 // Dirty pages are not dropped.
                 file.fsync()?;
                 file.advise(Advice::DontNeed)?;
-                pause::point("dropping");
+                pause::here("dropping");
                 lab.pulse.beat();
             }
             let file = WalFile::open(folder, pair.file, OFlags::empty())?;
@@ -72,7 +77,12 @@ pub fn drop_and_prove(folder: &Folder, pair: Pair<'_>, hook: DropCaches, lab: &m
     prove(folder, pair, hook, lab)
 }
 
-fn prove(folder: &Folder, pair: Pair<'_>, hook: DropCaches, lab: &mut Lab<'_>) -> Result<ColdProof, Stop> {
+fn prove(
+    folder: &Folder,
+    pair: Pair<'_>,
+    hook: DropCaches,
+    lab: &mut Lab<'_>,
+) -> Result<ColdProof, Stop> {
     let mut proof = ColdProof {
         hook: hook.as_str().to_owned(),
         metadata: "unknown".to_owned(),
@@ -93,7 +103,12 @@ fn prove(folder: &Folder, pair: Pair<'_>, hook: DropCaches, lab: &mut Lab<'_>) -
     proof.witness_read_bytes = Some(read);
     let witnessed = read as f64 * 100.0 >= WITNESS_PCT * asked as f64;
     stands.push(witnessed);
-    proof.data = if stands.iter().all(|s| *s) { "cold" } else { "not-cold" }.to_owned();
+    proof.data = if stands.iter().all(|s| *s) {
+        "cold"
+    } else {
+        "not-cold"
+    }
+    .to_owned();
     Ok(proof)
 }
 

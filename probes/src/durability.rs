@@ -32,7 +32,12 @@ impl Probe for Durability {
     fn plan(&self, _request: &Request, _facts: &Facts) -> Vec<Group> {
         let case = |name: &str, syncs: u64| Case {
             name: name.to_owned(),
-            params: [("writes", json!(SYNCS)), ("write_bytes", json!(PAGE_BYTES)), ("syncs", json!(syncs))].into(),
+            params: [
+                ("writes", json!(SYNCS)),
+                ("write_bytes", json!(PAGE_BYTES)),
+                ("syncs", json!(syncs)),
+            ]
+            .into(),
             op_bytes: 2 * SYNCS * PAGE_BYTES,
             file_bytes: SYNCS * PAGE_BYTES,
             op_syncs: syncs + 1,
@@ -41,7 +46,11 @@ impl Probe for Durability {
         vec![Group {
             probe: CARD.id,
             weight: 0.0,
-            cases: vec![case("fdatasync", SYNCS), case("fsync-extending", SYNCS), case("write-only", 0)],
+            cases: vec![
+                case("fdatasync", SYNCS),
+                case("fsync-extending", SYNCS),
+                case("write-only", 0),
+            ],
             compare: vec![Comparison::plain("check", "commit")],
         }]
     }
@@ -69,7 +78,12 @@ struct Check {
 }
 
 impl Study for Check {
-    fn run(&mut self, lab: &mut Lab<'_>, lap: &mut Lap<'_>, seen: &mut Observations) -> Result<(), Stop> {
+    fn run(
+        &mut self,
+        lab: &mut Lab<'_>,
+        lap: &mut Lap<'_>,
+        seen: &mut Observations,
+    ) -> Result<(), Stop> {
         let name = "file-durability";
         let folder = lab.scratch()?.folder()?;
         let file = WalFile::create(&folder, name)?;
@@ -110,10 +124,18 @@ impl Study for Check {
         let moved = lab.counters.read().since(&before);
         seen.insert("elapsed_ms".to_owned(), json!(elapsed_ns as f64 / 1e6));
         if lab.counters.has_device() {
-            seen.insert("quiet_flushes_per_s".to_owned(), json!((lab.quiet.flushes_per_s * 100.0).round() / 100.0));
+            seen.insert(
+                "quiet_flushes_per_s".to_owned(),
+                json!((lab.quiet.flushes_per_s * 100.0).round() / 100.0),
+            );
             seen.insert("device_writes".to_owned(), json!(moved.device_writes));
-            for ((device, after), (_, earlier)) in lab.counters.flushes_by_device().iter().zip(&flushes_before) {
-                seen.insert(format!("flushes.{device}"), json!(after.saturating_sub(*earlier)));
+            for ((device, after), (_, earlier)) in
+                lab.counters.flushes_by_device().iter().zip(&flushes_before)
+            {
+                seen.insert(
+                    format!("flushes.{device}"),
+                    json!(after.saturating_sub(*earlier)),
+                );
             }
         }
         drop(file);

@@ -10,7 +10,8 @@ use rustix::{
 
 use crate::{
     contract::{Fault, Pulse},
-    scratch::Folder,
+    folder::Folder,
+    pause,
 };
 
 /// A WAL page (XLOG_BLCKSZ).
@@ -107,7 +108,10 @@ impl WalFile {
     /// # Errors
     /// The call that failed.
     pub fn fdatasync(&self) -> Result<(), Fault> {
-        self.check("fdatasync", rustix::io::retry_on_intr(|| rustix::fs::fdatasync(&self.fd)))
+        self.check(
+            "fdatasync",
+            rustix::io::retry_on_intr(|| rustix::fs::fdatasync(&self.fd)),
+        )
     }
 
     /// fsync(2), EINTR retried.
@@ -115,7 +119,10 @@ impl WalFile {
     /// # Errors
     /// The call that failed.
     pub fn fsync(&self) -> Result<(), Fault> {
-        self.check("fsync", rustix::io::retry_on_intr(|| rustix::fs::fsync(&self.fd)))
+        self.check(
+            "fsync",
+            rustix::io::retry_on_intr(|| rustix::fs::fsync(&self.fd)),
+        )
     }
 
     /// Fills the file with zeros up to `bytes`, `zeros.len()` bytes a call (XLogFileInitInternal).
@@ -162,7 +169,10 @@ impl WalFile {
     /// # Errors
     /// The call that failed.
     pub fn advise(&self, advice: rustix::fs::Advice) -> Result<(), Fault> {
-        self.check("posix_fadvise", rustix::fs::fadvise(&self.fd, 0, None, advice))
+        self.check(
+            "posix_fadvise",
+            rustix::fs::fadvise(&self.fd, 0, None, advice),
+        )
     }
 }
 
@@ -172,6 +182,7 @@ impl WalFile {
 /// The call that failed.
 pub fn durable_rename(folder: &Folder, old: &str, new: &str) -> Result<(), Fault> {
     WalFile::open(folder, old, OFlags::empty())?.fsync()?;
+    pause::here("renaming");
     folder.rename(old, new)?;
     WalFile::open(folder, new, OFlags::empty())?.fsync()?;
     folder.sync_dir()

@@ -6,16 +6,38 @@
 //! rounds and hands rows out as [`event::Event`]s. [`worker`] is that flow as one function.
 //! Nothing here knows of rules or renderers.
 
+pub mod cache;
+pub mod clean;
 pub mod contract;
+pub mod durability;
 pub mod engine;
 pub mod event;
 pub mod facts;
+pub mod files;
+pub mod folder;
+pub mod paths;
+pub mod pause;
+pub mod pgdir;
+pub mod plan;
+pub mod prealloc;
+pub mod recycle;
+mod removal;
 pub mod report;
 pub mod request;
 pub mod scratch;
+pub mod segment;
 pub mod stats;
+pub mod sync;
 pub mod sys;
+pub mod target;
+pub mod undo;
 pub mod verdict;
+pub mod worker;
 
 /// The catalogue: every probe, in the order in which they run.
-pub const PROBES: &[&dyn contract::Probe] = &[];
+pub const PROBES: &[&dyn contract::Probe] = &[
+    &durability::Durability,
+    &sync::Sync,
+    &prealloc::Prealloc,
+    &recycle::Recycle,
+];

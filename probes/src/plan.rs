@@ -56,11 +56,16 @@ pub fn groups(request: &Request, facts: &Facts, selection: &Selection) -> Vec<Pl
         }
         for mut group in probe.plan(request, facts) {
             group.compare.retain(|c| {
-                group.cases.iter().any(|case| wanted(selection, id, &c.id, &case.name))
+                group
+                    .cases
+                    .iter()
+                    .any(|case| wanted(selection, id, &c.id, &case.name))
             });
             let compare = &group.compare;
             group.cases.retain(|case| {
-                compare.iter().any(|c| wanted(selection, id, &c.id, &case.name))
+                compare
+                    .iter()
+                    .any(|c| wanted(selection, id, &c.id, &case.name))
             });
             if !group.cases.is_empty() {
                 out.push(Planned {
@@ -94,7 +99,11 @@ pub fn need(group: &Group, prices: &Prices) -> Need {
     };
     for case in &group.cases {
         // A short operation needs a few dozen a block before its mean says anything.
-        let ops = if case.op_syncs <= 1 && case.max_ops == 0 { 40.0 } else { 1.0 };
+        let ops = if case.op_syncs <= 1 && case.max_ops == 0 {
+            40.0
+        } else {
+            1.0
+        };
         need.seconds += rounds * (BLOCK_GUESS_S + ops * op_seconds(case, prices));
         need.bytes += rounds * ops * op_bytes(case, prices) + setup_bytes(case);
     }
@@ -135,7 +144,11 @@ pub fn rows(planned: &[Planned], selection: &Selection) -> Vec<PlannedCase> {
                     case: case.name.clone(),
                     baseline: comparison.baseline.clone(),
                     series: (!comparison.series.is_empty()).then(|| comparison.series.to_owned()),
-                    params: case.params.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect(),
+                    params: case
+                        .params
+                        .iter()
+                        .map(|(k, v)| ((*k).to_owned(), v.clone()))
+                        .collect(),
                     group: at,
                     bytes: (need.bytes * share) as u64,
                     seconds: need.seconds * share,

@@ -6,7 +6,9 @@ use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
 use crate::{
-    contract::{Card, Case, Comparison, Fault, Group, Lab, Observations, Probe, Run, Series, Stop, Trial},
+    contract::{
+        Card, Case, Comparison, Fault, Group, Lab, Observations, Probe, Run, Series, Stop, Trial,
+    },
     engine::lap::Lap,
     facts::Facts,
     files::{FILL_BYTES, PAGE_BYTES, WalFile},
@@ -44,7 +46,10 @@ impl Probe for Prealloc {
 
     fn plan(&self, request: &Request, _facts: &Facts) -> Vec<Group> {
         let segment = request.segment_bytes;
-        let commit = request.commit_bytes.unwrap_or(COMMIT_BYTES).next_multiple_of(PAGE_BYTES);
+        let commit = request
+            .commit_bytes
+            .unwrap_or(COMMIT_BYTES)
+            .next_multiple_of(PAGE_BYTES);
         let walked = WALKED_BYTES.min(segment) / commit * commit;
         if walked == 0 {
             return Vec::new();
@@ -88,7 +93,12 @@ impl Probe for Prealloc {
             .iter()
             .find(|(n, _)| *n == case.name)
             .ok_or_else(|| Stop::Broken(format!("no method {}", case.name)))?;
-        let param = |name: &str| case.params.get(name).and_then(Value::as_u64).unwrap_or(PAGE_BYTES);
+        let param = |name: &str| {
+            case.params
+                .get(name)
+                .and_then(Value::as_u64)
+                .unwrap_or(PAGE_BYTES)
+        };
         let maker = Maker::new(
             lab.scratch()?.folder()?,
             param("segment_bytes"),
@@ -148,7 +158,11 @@ impl Trial for Life {
         Ok(())
     }
 
-    fn observe(&mut self, _lab: &mut Lab<'_>, seen: &mut BTreeMap<Series, Observations>) -> Result<(), Stop> {
+    fn observe(
+        &mut self,
+        _lab: &mut Lab<'_>,
+        seen: &mut BTreeMap<Series, Observations>,
+    ) -> Result<(), Stop> {
         if seen.is_empty()
             && let Some(inspected) = &self.inspected
         {
@@ -168,7 +182,8 @@ impl Life {
         mut seen: Option<&mut BTreeMap<Series, Observations>>,
         free_before: Option<u64>,
     ) -> Result<bool, Fault> {
-        self.maker.create_timed(self.init, &self.tmp, &self.name, "create", lap)?;
+        self.maker
+            .create_timed(self.init, &self.tmp, &self.name, "create", lap)?;
         let file = WalFile::open(self.maker.folder(), &self.name, OFlags::empty())?;
         if let (Some(seen), Some(free_before)) = (seen.as_deref_mut(), free_before) {
             lap.leg("", 0.0);
@@ -182,15 +197,27 @@ impl Life {
         lap.life("life");
         if let Some(seen) = seen.as_deref_mut() {
             lap.leg("", 0.0);
-            space(&file, self.maker.walked_bytes, seen.entry("first-pass").or_default())?;
-            space(&file, self.maker.segment_bytes, seen.entry("life").or_default())?;
+            space(
+                &file,
+                self.maker.walked_bytes,
+                seen.entry("first-pass").or_default(),
+            )?;
+            space(
+                &file,
+                self.maker.segment_bytes,
+                seen.entry("life").or_default(),
+            )?;
         }
         if !self.maker.walk_timed(&file, "second-pass", 0.0, lap)? {
             return Ok(false);
         }
         if let Some(seen) = seen {
             lap.leg("", 0.0);
-            space(&file, self.maker.walked_bytes, seen.entry("second-pass").or_default())?;
+            space(
+                &file,
+                self.maker.walked_bytes,
+                seen.entry("second-pass").or_default(),
+            )?;
         }
         Ok(true)
     }
@@ -239,17 +266,31 @@ fn created(
 /// Extents and space of the file's first `bytes`. A filesystem without FIEMAP says nothing about extents.
 fn space(file: &WalFile, bytes: u64, seen: &mut Observations) -> Result<(), Fault> {
     let stat = file.stat()?;
-    seen.insert("allocated_bytes".to_owned(), json!(u64::try_from(stat.st_blocks).unwrap_or(0) * 512));
+    seen.insert(
+        "allocated_bytes".to_owned(),
+        json!(u64::try_from(stat.st_blocks).unwrap_or(0) * 512),
+    );
     match fiemap::extents(file.fd(), bytes) {
         Ok(extents) => {
             let pct = 100.0 * extents.unwritten_bytes as f64 / bytes as f64;
             seen.insert("extents".to_owned(), json!(extents.count));
-            seen.insert("unwritten_pct".to_owned(), json!((pct * 100.0).round() / 100.0));
+            seen.insert(
+                "unwritten_pct".to_owned(),
+                json!((pct * 100.0).round() / 100.0),
+            );
         }
-        Err(e) if e.raw_os_error().is_some_and(crate::sys::errno::is_unsupported) => {
+        Err(e)
+            if e.raw_os_error()
+                .is_some_and(crate::sys::errno::is_unsupported) =>
+        {
             seen.insert("fiemap".to_owned(), json!("unsupported"));
         }
-        Err(e) => return Err(file.fault("ioctl(FS_IOC_FIEMAP)", e.raw_os_error().unwrap_or(libc::EIO))),
+        Err(e) => {
+            return Err(file.fault(
+                "ioctl(FS_IOC_FIEMAP)",
+                e.raw_os_error().unwrap_or(libc::EIO),
+            ));
+        }
     }
     Ok(())
 }

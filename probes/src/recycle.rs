@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use crate::{
     cache::{self, Pair},
-    contract::{Card, Case, Comparison, Fault, Group, Lab, Observations, Probe, Run, Series, Stop, Trial},
+    contract::{
+        Card, Case, Comparison, Fault, Group, Lab, Observations, Probe, Run, Series, Stop, Trial,
+    },
     engine::lap::Lap,
     facts::Facts,
     files::{WalFile, durable_rename, durable_unlink},
@@ -75,7 +77,9 @@ impl Probe for Recycle {
         let param = |name: &str| case.params.get(name).and_then(Value::as_u64).unwrap_or(0);
         let mut life = Life {
             init: *init,
-            cold: case.prepare_each_op && init.is_none() && case.params.get("cache") == Some(&json!("cold")),
+            cold: case.prepare_each_op
+                && init.is_none()
+                && case.params.get("cache") == Some(&json!("cold")),
             name: format!("seg-recycle-{}", case.name),
             old: format!("old-recycle-{}", case.name),
             tmp: format!("tmp-recycle-{}", case.name),
@@ -102,7 +106,11 @@ fn group(request: &Request, id: &str, commit: u64, cold: bool) -> Group {
     let cases = CASES
         .iter()
         .map(|(name, init)| {
-            let filled = if *init == Some(Init::ZeroFill) { segment } else { 0 };
+            let filled = if *init == Some(Init::ZeroFill) {
+                segment
+            } else {
+                0
+            };
             let olds = match (init, cold) {
                 (None, true) => 2,
                 (None, false) => 1,
@@ -156,10 +164,16 @@ impl Life {
     /// An old segment is one that has lived: made as the server makes it, walked in the comparison's
     /// own pattern with incompressible content, settled. The witness is its sister.
     fn make_old(&mut self, lab: &mut Lab<'_>) -> Result<(), Stop> {
-        let names: &[&String] = if self.cold { &[&self.old, &self.witness] } else { &[&self.old] };
+        let names: &[&String] = if self.cold {
+            &[&self.old, &self.witness]
+        } else {
+            &[&self.old]
+        };
         for name in names {
-            lab.hooks.charge(self.maker.segment_bytes + self.maker.walked_bytes)?;
-            self.maker.create(Init::ZeroFill, &self.tmp, name, lab.pulse)?;
+            lab.hooks
+                .charge(self.maker.segment_bytes + self.maker.walked_bytes)?;
+            self.maker
+                .create(Init::ZeroFill, &self.tmp, name, lab.pulse)?;
             let file = WalFile::open(self.maker.folder(), name, OFlags::empty())?;
             self.maker.walk(&file, lab.pulse)?;
         }
@@ -174,7 +188,12 @@ impl Trial for Life {
             return Ok(None);
         }
         if !self.cold {
-            let pct = cache::warm(self.maker.folder(), &self.old, self.maker.segment_bytes, lab)?;
+            let pct = cache::warm(
+                self.maker.folder(),
+                &self.old,
+                self.maker.segment_bytes,
+                lab,
+            )?;
             self.warm_pct = match (self.warm_pct, pct) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
@@ -184,7 +203,12 @@ impl Trial for Life {
         let hook = cache::hook(lab.request.drop_caches);
         if hook == DropCaches::None {
             // The user asked for no drop: say truly how warm it is.
-            cache::warm(self.maker.folder(), &self.old, self.maker.segment_bytes, lab)?;
+            cache::warm(
+                self.maker.folder(),
+                &self.old,
+                self.maker.segment_bytes,
+                lab,
+            )?;
         }
         let pair = Pair {
             file: &self.old,
@@ -197,7 +221,9 @@ impl Trial for Life {
     fn op(&mut self, lap: &mut Lap<'_>) -> Result<(), Fault> {
         let folder = self.maker.folder();
         match self.init {
-            Some(init) => self.maker.create_timed(init, &self.tmp, &self.name, "get", lap)?,
+            Some(init) => self
+                .maker
+                .create_timed(init, &self.tmp, &self.name, "get", lap)?,
             None => {
                 lap.leg("get", 1.0);
                 lap.start();
@@ -232,11 +258,18 @@ impl Trial for Life {
         Ok(())
     }
 
-    fn observe(&mut self, _lab: &mut Lab<'_>, seen: &mut BTreeMap<Series, Observations>) -> Result<(), Stop> {
+    fn observe(
+        &mut self,
+        _lab: &mut Lab<'_>,
+        seen: &mut BTreeMap<Series, Observations>,
+    ) -> Result<(), Stop> {
         let common = seen.entry("").or_default();
         common.insert("walked_pct".to_owned(), json!(self.maker.walked_pct()));
         if let Some(pct) = self.warm_pct {
-            common.insert("warm_resident_pct".to_owned(), json!((pct * 100.0).round() / 100.0));
+            common.insert(
+                "warm_resident_pct".to_owned(),
+                json!((pct * 100.0).round() / 100.0),
+            );
         }
         Ok(())
     }

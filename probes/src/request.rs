@@ -138,13 +138,17 @@ impl Selection {
     /// Whether no `skip` pattern names it.
     #[must_use]
     pub fn not_skipped(&self, probe: &str, comparison: &str, case: &str) -> bool {
-        !self.skip.iter().any(|p| matches(p, probe, comparison, case))
+        !self
+            .skip
+            .iter()
+            .any(|p| matches(p, probe, comparison, case))
     }
 }
 
 fn matches((whole, glob): &(bool, GlobMatcher), probe: &str, comparison: &str, case: &str) -> bool {
     if *whole {
-        glob.is_match(format!("{probe}/{comparison}/{case}")) || glob.is_match(format!("{probe}/{comparison}"))
+        glob.is_match(format!("{probe}/{comparison}/{case}"))
+            || glob.is_match(format!("{probe}/{comparison}"))
     } else {
         glob.is_match(probe) || glob.is_match(case)
     }
@@ -196,6 +200,10 @@ mod tests {
 
     #[test]
     fn a_bad_pattern_is_named() {
-        assert!(Selection::new(&["a[".into()], &[]).unwrap_err().starts_with("a[: "));
+        assert!(
+            Selection::new(&["a[".into()], &[])
+                .unwrap_err()
+                .starts_with("a[: ")
+        );
     }
 }

@@ -6,8 +6,8 @@ use crate::{
     contract::{Fault, Phase, Pulse, Series},
     engine::lap::Lap,
     files::{FILL_BYTES, WalFile, durable_rename},
+    folder::Folder,
     pause,
-    scratch::Folder,
     sys::buffer::Buffer,
 };
 
@@ -39,7 +39,13 @@ pub struct Maker {
 impl Maker {
     /// A maker of segments in `folder`.
     #[must_use]
-    pub fn new(folder: Folder, segment_bytes: u64, walked_bytes: u64, commit_bytes: u64, seed: u64) -> Self {
+    pub fn new(
+        folder: Folder,
+        segment_bytes: u64,
+        walked_bytes: u64,
+        commit_bytes: u64,
+        seed: u64,
+    ) -> Self {
         let mut page = Buffer::new(commit_bytes as usize, 4096);
         page.fill_incompressible(seed);
         Self {
@@ -64,7 +70,14 @@ impl Maker {
     ///
     /// # Errors
     /// The call that failed.
-    pub fn create_timed(&self, init: Init, tmp: &str, name: &str, leg: Series, lap: &mut Lap<'_>) -> Result<(), Fault> {
+    pub fn create_timed(
+        &self,
+        init: Init,
+        tmp: &str,
+        name: &str,
+        leg: Series,
+        lap: &mut Lap<'_>,
+    ) -> Result<(), Fault> {
         lap.leg(leg, 1.0);
         lap.start();
         let file = WalFile::create(&self.folder, tmp)?;
@@ -98,7 +111,7 @@ impl Maker {
     fn init(&self, file: &WalFile, init: Init, pulse: &Pulse) -> Result<(Phase, u64), Fault> {
         match init {
             Init::ZeroFill => {
-                pause::point("filling");
+                pause::here("filling");
                 file.zero_fill(self.segment_bytes, &self.zeros, pulse)?;
                 Ok(("fill", self.segment_bytes))
             }
@@ -119,7 +132,13 @@ impl Maker {
     ///
     /// # Errors
     /// The call that failed.
-    pub fn walk_timed(&mut self, file: &WalFile, leg: Series, weight: f64, lap: &mut Lap<'_>) -> Result<bool, Fault> {
+    pub fn walk_timed(
+        &mut self,
+        file: &WalFile,
+        leg: Series,
+        weight: f64,
+        lap: &mut Lap<'_>,
+    ) -> Result<bool, Fault> {
         lap.leg(leg, weight);
         let mut at = 0;
         while at < self.walked_bytes {

@@ -4,12 +4,14 @@ use rustix::fs::OFlags;
 use serde_json::json;
 
 use crate::{
-    contract::{Card, Case, Comparison, Fault, Group, Lab, Observations, Probe, Run, Stop, Study, Trial},
+    contract::{
+        Card, Case, Comparison, Fault, Group, Lab, Observations, Probe, Run, Stop, Study, Trial,
+    },
     engine::lap::Lap,
     facts::Facts,
     files::{FILL_BYTES, PAGE_BYTES, WalFile, durable_rename},
+    folder::Folder,
     request::Request,
-    scratch::Folder,
     sys::{buffer::Buffer, errno},
 };
 
@@ -42,7 +44,11 @@ impl Probe for Sync {
         let commit_bytes = request.commit_bytes.unwrap_or(COMMIT_BYTES);
         let commit = |name: &str| Case {
             name: name.to_owned(),
-            params: [("commit_bytes", json!(commit_bytes)), ("file_bytes", json!(FILE_BYTES))].into(),
+            params: [
+                ("commit_bytes", json!(commit_bytes)),
+                ("file_bytes", json!(FILE_BYTES)),
+            ]
+            .into(),
             discard_ops: 4,
             op_bytes: pages(0, commit_bytes).1,
             file_bytes: FILE_BYTES,
@@ -93,7 +99,10 @@ impl Probe for Sync {
         }
         let commit_bytes = case.params["commit_bytes"].as_u64().unwrap_or(COMMIT_BYTES);
         // A record may touch one page more than its length says.
-        let mut content = Buffer::new((commit_bytes.next_multiple_of(PAGE_BYTES) + PAGE_BYTES) as usize, 4096);
+        let mut content = Buffer::new(
+            (commit_bytes.next_multiple_of(PAGE_BYTES) + PAGE_BYTES) as usize,
+            4096,
+        );
         content.fill_incompressible(lab.request.seed);
         Ok(Run::Alone(Box::new(Commit {
             file: WalFile::open(&folder, &name, flags)?,
@@ -178,7 +187,12 @@ struct DirectoryFsync {
 }
 
 impl Study for DirectoryFsync {
-    fn run(&mut self, _lab: &mut Lab<'_>, lap: &mut Lap<'_>, seen: &mut Observations) -> Result<(), Stop> {
+    fn run(
+        &mut self,
+        _lab: &mut Lab<'_>,
+        lap: &mut Lap<'_>,
+        seen: &mut Observations,
+    ) -> Result<(), Stop> {
         for n in 0..DIRECTORY_SYNCS {
             if lap.interrupted() {
                 return Err(Stop::Interrupted);

@@ -2,6 +2,7 @@
 //! -> events. It ends by itself when the pulse says stop, and its scratch folder with it.
 
 use std::{
+    os::fd::AsFd as _,
     path::Path,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
@@ -59,7 +60,7 @@ fn measure(
         hint: None,
     })?;
     let target = target::open(request)?;
-    let mut facts = facts::read(target.dir(), &target.path_text(), &Roots::default());
+    let mut facts = facts::read(target.dir.as_fd(), &target.path_text(), &Roots::default());
     facts.host.insert(
         "host.timer_ns".to_owned(),
         Fact {
@@ -88,12 +89,16 @@ fn measure(
         return Ok(());
     }
     let scratch = Scratch::create(&target, &request.run_id)?;
-    tell(&Event::Scratch { path: scratch.path().to_owned() });
+    tell(&Event::Scratch {
+        path: scratch.path.clone(),
+    });
     let written = AtomicU64::new(0);
     let finished = AtomicBool::new(false);
     let (bytes, ended_by, left_behind) = std::thread::scope(|scope| {
         scope.spawn(|| keep_alive(pulse, &written, &finished, tell));
-        let (bytes, ended_by) = groups(request, pulse, tell, clock, &facts, &scratch, &selection, &planned, &written);
+        let (bytes, ended_by) = groups(
+            request, pulse, tell, clock, &facts, &scratch, &selection, &planned, &written,
+        );
         let left_behind = scratch.remove();
         finished.store(true, Ordering::Relaxed);
         (bytes, ended_by, left_behind)
@@ -112,7 +117,12 @@ fn done(bytes_written: u64, left_behind: Vec<String>, ended_by: Option<&str>) ->
 }
 
 /// Says that calls return: nothing is said while none does.
-fn keep_alive(pulse: &Pulse, written: &AtomicU64, finished: &AtomicBool, tell: &(dyn Fn(&Event) + Sync)) {
+fn keep_alive(
+    pulse: &Pulse,
+    written: &AtomicU64,
+    finished: &AtomicBool,
+    tell: &(dyn Fn(&Event) + Sync),
+) {
     let mut last = u64::MAX;
     while !finished.load(Ordering::Relaxed) {
         let beats = pulse.beats();
@@ -132,7 +142,10 @@ fn keep_alive(pulse: &Pulse, written: &AtomicU64, finished: &AtomicBool, tell: &
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call; each is a separate thing")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one call; each is a separate thing"
+)]
 fn groups(
     request: &Request,
     pulse: &Pulse,
@@ -151,8 +164,8 @@ fn groups(
         Quiet::default()
     };
     let mut world = World::new(
-        scratch.dir(),
-        scratch.path(),
+        scratch.dir.as_fd(),
+        &scratch.path,
         &counters,
         clock,
         pulse,
@@ -164,7 +177,10 @@ fn groups(
     let mut known: Vec<Row> = Vec::new();
     let asked = planned.iter().any(|p| p.group.probe == "durability");
     for (at, Planned { probe, group }) in planned.iter().enumerate() {
-        let needs: Vec<_> = planned[at..].iter().map(|p| plan::need(&p.group, &prices)).collect();
+        let needs: Vec<_> = planned[at..]
+            .iter()
+            .map(|p| plan::need(&p.group, &prices))
+            .collect();
         let now_s = clock.now_ns() as f64 / 1e9;
         let share = schedule::share(
             &needs,
@@ -219,13 +235,16 @@ fn groups(
 /// The run ended by time or budget if a planned case was not reached for that reason.
 fn ended_by(rows: &[Row]) -> Option<&'static str> {
     ["time", "budget"].into_iter().find(|code| {
-        rows.iter().any(|r| r.status == RowStatus::Skipped && r.reason_code.as_deref() == Some(*code))
+        rows.iter()
+            .any(|r| r.status == RowStatus::Skipped && r.reason_code.as_deref() == Some(*code))
     })
 }
 
 /// What a sync costs here, from the durability rows.
 fn measured_prices(rows: &[Row]) -> Option<Prices> {
-    let row = rows.iter().find(|r| r.probe == "durability" && r.case == "fdatasync")?;
+    let row = rows
+        .iter()
+        .find(|r| r.probe == "durability" && r.case == "fdatasync")?;
     let ops = row.ops.max(1) as f64;
     let sync_bytes = match (row.device_bytes_written, row.bytes_written) {
         (Some(device), Some(own)) => (device.saturating_sub(own)) as f64 / ops,

@@ -41,7 +41,11 @@ fn a_slower_case_is_found_and_everything_is_counted() {
     );
     let told = run(&p, &group(&["a", "b", "c"]), 20.0, 1 << 40, 1);
     let rows = last(&told);
-    let (a, b, c) = (row(rows, "commit", "a"), row(rows, "commit", "b"), row(rows, "commit", "c"));
+    let (a, b, c) = (
+        row(rows, "commit", "a"),
+        row(rows, "commit", "b"),
+        row(rows, "commit", "c"),
+    );
     assert_eq!(a.verdict, Some(Verdict::Baseline));
     assert_eq!(a.ratio, Some(1.0));
     assert_eq!(b.verdict, Some(Verdict::Slower));
@@ -60,20 +64,36 @@ fn a_slower_case_is_found_and_everything_is_counted() {
         let blocks = r.blocks.as_ref().unwrap();
         assert_eq!(blocks.ops.iter().sum::<u64>(), r.ops);
         assert_eq!(blocks.round, (0..r.rounds).collect::<Vec<_>>());
-        assert_eq!(r.histogram.as_ref().unwrap().count.iter().sum::<u64>(), r.ops);
-        assert_eq!(r.per_second.as_ref().unwrap().ops.iter().sum::<u64>(), r.ops);
+        assert_eq!(
+            r.histogram.as_ref().unwrap().count.iter().sum::<u64>(),
+            r.ops
+        );
+        assert_eq!(
+            r.per_second.as_ref().unwrap().ops.iter().sum::<u64>(),
+            r.ops
+        );
         let phases = &r.phases;
         assert!(phases["sync"].mean_us > phases["write"].mean_us);
     }
     // The operation is timed, what lies between operations is not.
-    assert!((a.mean_us.unwrap().as_us() - 201.0).abs() < 1.0, "{:?}", a.mean_us);
+    assert!(
+        (a.mean_us.unwrap().as_us() - 201.0).abs() < 1.0,
+        "{:?}",
+        a.mean_us
+    );
 }
 
 #[test]
 fn cases_alternate_in_seeded_random_order_and_each_block_is_settled() {
     let orders = |seed| {
         let fake = Fake::new();
-        let p = probe(&fake, &[("a", commit(|n| wobble(n, 100_000))), ("b", commit(|n| wobble(n, 150_000)))]);
+        let p = probe(
+            &fake,
+            &[
+                ("a", commit(|n| wobble(n, 100_000))),
+                ("b", commit(|n| wobble(n, 150_000))),
+            ],
+        );
         run(&p, &group(&["a", "b"]), 5.0, 1 << 40, seed);
         let log = fake.log.lock().unwrap().clone();
         let rounds: Vec<String> = log.iter().filter(|l| l.contains('@')).cloned().collect();
@@ -89,7 +109,10 @@ fn cases_alternate_in_seeded_random_order_and_each_block_is_settled() {
     assert_eq!(first, orders(1), "the seed fixes the order");
     assert_ne!(first, orders(2), "another seed, another order");
     for round in 0..12 {
-        let blocks = first.iter().filter(|l| l.ends_with(&format!("@{round}"))).count();
+        let blocks = first
+            .iter()
+            .filter(|l| l.ends_with(&format!("@{round}")))
+            .count();
         // Round 0 also announces opening and calibration, once each.
         assert_eq!(blocks, if round == 0 { 6 } else { 2 }, "round {round}");
     }
@@ -99,7 +122,10 @@ fn cases_alternate_in_seeded_random_order_and_each_block_is_settled() {
             at("a") < at("b")
         })
         .count();
-    assert!((1..11).contains(&a_first), "the order varies: a came first {a_first} times of 11");
+    assert!(
+        (1..11).contains(&a_first),
+        "the order varies: a came first {a_first} times of 11"
+    );
 }
 
 #[test]
@@ -114,7 +140,10 @@ fn a_fault_ends_its_case_and_keeps_what_was_measured() {
             inner(n, fake, lap)
         })
     };
-    let p = probe(&fake, &[("a", commit(|n| wobble(n, 100_000))), ("b", failing)]);
+    let p = probe(
+        &fake,
+        &[("a", commit(|n| wobble(n, 100_000))), ("b", failing)],
+    );
     let told = run(&p, &group(&["a", "b"]), 5.0, 1 << 40, 1);
     let rows = last(&told);
     let (a, b) = (row(rows, "commit", "a"), row(rows, "commit", "b"));
@@ -123,17 +152,29 @@ fn a_fault_ends_its_case_and_keeps_what_was_measured() {
     assert_eq!(b.status, RowStatus::Fault);
     assert_eq!(b.reason_code.as_deref(), Some("errno"));
     let fault = b.fault.as_ref().unwrap();
-    assert_eq!((fault.call.as_str(), fault.errno_name.as_str(), fault.operation), ("fdatasync", "EIO", 701));
+    assert_eq!(
+        (
+            fault.call.as_str(),
+            fault.errno_name.as_str(),
+            fault.operation
+        ),
+        ("fdatasync", "EIO", 701)
+    );
     assert_ne!(b.verdict, Some(Verdict::Faster));
 }
 
 #[test]
 fn a_call_that_is_not_there_is_unsupported_and_a_refused_case_is_skipped() {
     let fake = Fake::new();
-    let missing: Script = Arc::new(|_, _, _| Err(Fault::new("fallocate", libc::EOPNOTSUPP, "seg-b")));
+    let missing: Script =
+        Arc::new(|_, _, _| Err(Fault::new("fallocate", libc::EOPNOTSUPP, "seg-b")));
     let mut p = probe(
         &fake,
-        &[("a", commit(|n| wobble(n, 100_000))), ("b", missing), ("c", commit(|n| wobble(n, 1)))],
+        &[
+            ("a", commit(|n| wobble(n, 100_000))),
+            ("b", missing),
+            ("c", commit(|n| wobble(n, 1))),
+        ],
     );
     p.refuse = Some(("c".into(), Stop::Skip("need-root", "needs root".into())));
     let told = run(&p, &group(&["a", "b", "c"]), 3.0, 1 << 40, 1);
@@ -141,14 +182,23 @@ fn a_call_that_is_not_there_is_unsupported_and_a_refused_case_is_skipped() {
     assert_eq!(row(rows, "commit", "b").status, RowStatus::Unsupported);
     assert_eq!(row(rows, "commit", "b").ops, 0);
     let c = row(rows, "commit", "c");
-    assert_eq!((c.status, c.reason_code.as_deref()), (RowStatus::Skipped, Some("need-root")));
+    assert_eq!(
+        (c.status, c.reason_code.as_deref()),
+        (RowStatus::Skipped, Some("need-root"))
+    );
     assert_eq!(row(rows, "commit", "a").status, RowStatus::Ok);
 }
 
 #[test]
 fn without_a_baseline_nothing_is_judged() {
     let fake = Fake::new();
-    let mut p = probe(&fake, &[("a", commit(|_| 1_000)), ("b", commit(|n| wobble(n, 100_000)))]);
+    let mut p = probe(
+        &fake,
+        &[
+            ("a", commit(|_| 1_000)),
+            ("b", commit(|n| wobble(n, 100_000))),
+        ],
+    );
     p.refuse = Some(("a".into(), Stop::Skip("need-root", String::new())));
     let told = run(&p, &group(&["a", "b"]), 3.0, 1 << 40, 1);
     let b = row(last(&told), "commit", "b");
@@ -159,7 +209,13 @@ fn without_a_baseline_nothing_is_judged() {
 #[test]
 fn time_ends_a_group_and_no_verdict_comes_before_twelve_rounds() {
     let fake = Fake::new();
-    let p = probe(&fake, &[("a", commit(|n| wobble(n, 80_000_000))), ("b", commit(|n| wobble(n, 160_000_000)))]);
+    let p = probe(
+        &fake,
+        &[
+            ("a", commit(|n| wobble(n, 80_000_000))),
+            ("b", commit(|n| wobble(n, 160_000_000))),
+        ],
+    );
     let told = run(&p, &group(&["a", "b"]), 2.0, 1 << 40, 1);
     let rows = last(&told);
     let b = row(rows, "commit", "b");
@@ -172,7 +228,13 @@ fn time_ends_a_group_and_no_verdict_comes_before_twelve_rounds() {
 #[test]
 fn the_budget_ends_a_group_before_it_is_overspent() {
     let fake = Fake::new();
-    let p = probe(&fake, &[("a", commit(|n| wobble(n, 100_000))), ("b", commit(|n| wobble(n, 101_000)))]);
+    let p = probe(
+        &fake,
+        &[
+            ("a", commit(|n| wobble(n, 100_000))),
+            ("b", commit(|n| wobble(n, 101_000))),
+        ],
+    );
     run(&p, &group(&["a", "b"]), 60.0, 4 << 20, 1);
     let written = walprobe_probes::contract::Counters::read(fake.as_ref()).device_bytes_written;
     assert!(written <= 4 << 20, "{written}");
@@ -183,10 +245,16 @@ fn the_budget_ends_a_group_before_it_is_overspent() {
 fn an_unreached_case_is_skipped_with_the_reason() {
     let fake = Fake::new();
     fake.budget.store(0, Ordering::Relaxed);
-    let p = probe(&fake, &[("a", commit(|_| 100_000)), ("b", commit(|_| 100_000))]);
+    let p = probe(
+        &fake,
+        &[("a", commit(|_| 100_000)), ("b", commit(|_| 100_000))],
+    );
     let told = run(&p, &group(&["a", "b"]), 3.0, 1 << 40, 1);
     for r in last(&told) {
-        assert_eq!((r.status, r.reason_code.as_deref()), (RowStatus::Skipped, Some("budget")));
+        assert_eq!(
+            (r.status, r.reason_code.as_deref()),
+            (RowStatus::Skipped, Some("budget"))
+        );
     }
 }
 
@@ -202,13 +270,20 @@ fn an_interruption_keeps_what_was_measured() {
             inner(n, fake, lap)
         })
     };
-    let p = probe(&fake, &[("a", commit(|n| wobble(n, 1_000_000))), ("b", stopping)]);
+    let p = probe(
+        &fake,
+        &[("a", commit(|n| wobble(n, 1_000_000))), ("b", stopping)],
+    );
     let told = run(&p, &group(&["a", "b"]), 60.0, 1 << 40, 1);
     let b = row(last(&told), "commit", "b");
     assert_eq!(b.status, RowStatus::Ok);
     assert!(b.ops > 0 && b.ops < 900, "{}", b.ops);
     let blocks = b.blocks.as_ref().unwrap();
-    assert_eq!(blocks.ops.iter().sum::<u64>(), b.ops, "an unfinished block is told as such");
+    assert_eq!(
+        blocks.ops.iter().sum::<u64>(),
+        b.ops,
+        "an unfinished block is told as such"
+    );
 }
 
 #[test]
@@ -219,13 +294,22 @@ fn rows_so_far_are_told_while_it_runs() {
         &fake,
         &[
             ("a", commit(|_| 1_000_000)),
-            ("b", commit(|n| if n / 40 % 2 == 0 { 800_000 } else { 1_250_000 })),
+            (
+                "b",
+                commit(|n| if n / 40 % 2 == 0 { 800_000 } else { 1_250_000 }),
+            ),
         ],
     );
     let told = run(&p, &group(&["a", "b"]), 8.0, 1 << 40, 1);
     assert!(told.len() > 3, "{}", told.len());
-    let ops: Vec<u64> = told.iter().map(|(rows, _)| row(rows, "commit", "a").ops).collect();
-    assert!(ops.is_sorted() && ops[0] > 0 && ops[0] < *ops.last().unwrap(), "{ops:?}");
+    let ops: Vec<u64> = told
+        .iter()
+        .map(|(rows, _)| row(rows, "commit", "a").ops)
+        .collect();
+    assert!(
+        ops.is_sorted() && ops[0] > 0 && ops[0] < *ops.last().unwrap(),
+        "{ops:?}"
+    );
 }
 
 /// A life: made (2 ms, 2 flushes), four commits that stand for sixteen (1 ms), removed (3 ms).
@@ -288,32 +372,58 @@ fn a_life_is_extrapolated_and_its_legs_are_told_apart() {
         witness_bytes: Some(1000),
         witness_read_bytes: Some(1000),
     };
-    let mut p = probe(&fake, &[("old", life(2_000_000)), ("new", life(12_000_000))]);
+    let mut p = probe(
+        &fake,
+        &[("old", life(2_000_000)), ("new", life(12_000_000))],
+    );
     p.proof = Some(proof);
     let told = run(&p, &life_group(), 20.0, 1 << 40, 3);
     let rows = last(&told);
     let (old, new) = (row(rows, "life", "old"), row(rows, "life", "new"));
     // 2 ms + 4 x 4 x 1 ms, and wobble below 1%.
-    assert!((old.mean_us.unwrap().as_us() - 18_000.0).abs() < 30.0, "{:?}", old.mean_us);
+    assert!(
+        (old.mean_us.unwrap().as_us() - 18_000.0).abs() < 30.0,
+        "{:?}",
+        old.mean_us
+    );
     assert_eq!(new.verdict, Some(Verdict::Slower));
-    assert!((new.ratio.unwrap() - 28.0 / 18.0).abs() < 0.01, "{:?}", new.ratio);
+    assert!(
+        (new.ratio.unwrap() - 28.0 / 18.0).abs() < 0.01,
+        "{:?}",
+        new.ratio
+    );
     // The total has 3 ms of removal and the deferred 5 ms a block in.
     let per_life = 5.0 / (old.ops / old.rounds) as f64;
     let total = old.observations["total_mean_us"].as_f64().unwrap();
-    assert!((total - (21_000.0 + per_life * 1000.0)).abs() < 30.0, "{total}");
+    assert!(
+        (total - (21_000.0 + per_life * 1000.0)).abs() < 30.0,
+        "{total}"
+    );
     let total_ratio = new.observations["total_ratio"].as_f64().unwrap();
-    assert!((total_ratio - (31.0 + per_life) / (21.0 + per_life)).abs() < 0.01, "{total_ratio}");
+    assert!(
+        (total_ratio - (31.0 + per_life) / (21.0 + per_life)).abs() < 0.01,
+        "{total_ratio}"
+    );
     assert_eq!(old.observations["deferred_ms"].as_f64(), Some(5.0));
     assert_eq!(old.observations["deferred_bytes"].as_u64(), Some(4096));
     assert_eq!(old.observations["commits"].as_u64(), Some(4 * old.ops));
-    assert_eq!(old.observations["commit_p50_us"].as_f64().map(|us| (us / 10.0).round()), Some(100.0));
+    assert_eq!(
+        old.observations["commit_p50_us"]
+            .as_f64()
+            .map(|us| (us / 10.0).round()),
+        Some(100.0)
+    );
     assert_eq!(old.flushes, Some(7 * old.ops));
     // Preparation read a megabyte each time; none of it is the life's.
     assert_eq!(old.own_bytes_read, Some(0));
     assert_eq!(old.observations["read_per_wal_byte"].as_f64(), Some(0.0));
     assert_eq!(old.cold, Some(Cold::Proven));
     let sum = old.cold_proof.as_ref().unwrap();
-    assert_eq!(sum.pages, Some(4096 * old.ops), "one proof an operation, calibration's not among them");
+    assert_eq!(
+        sum.pages,
+        Some(4096 * old.ops),
+        "one proof an operation, calibration's not among them"
+    );
 }
 
 #[test]
@@ -338,15 +448,29 @@ fn one_unproven_block_spoils_the_claim() {
 #[test]
 fn the_tail_needs_its_operations() {
     let fake = Fake::new();
-    let p = probe(&fake, &[("a", commit(|n| wobble(n, 50_000))), ("b", commit(|n| wobble(n, 100_000)))]);
+    let p = probe(
+        &fake,
+        &[
+            ("a", commit(|n| wobble(n, 50_000))),
+            ("b", commit(|n| wobble(n, 100_000))),
+        ],
+    );
     let told = run(&p, &group(&["a", "b"]), 10.0, 1 << 40, 1);
     for r in last(&told) {
         assert_eq!(r.p99_us.is_some(), r.ops >= 1000, "{} ops", r.ops);
         assert_eq!(r.p999_us.is_some(), r.ops >= 10_000);
         assert!(r.ops >= 1000, "a fast case gets its tail: {}", r.ops);
-        assert!(r.p50_us <= r.p95_us && r.p95_us <= r.p99_us && r.p99_us <= r.max_us.map(|m| Us(m.0 + 1)));
+        assert!(
+            r.p50_us <= r.p95_us
+                && r.p95_us <= r.p99_us
+                && r.p99_us <= r.max_us.map(|m| Us(m.0 + 1))
+        );
     }
     let b = row(last(&told), "commit", "b");
-    assert!((b.p99_ratio.unwrap() - 2.0).abs() < 0.1, "{:?}", b.p99_ratio);
+    assert!(
+        (b.p99_ratio.unwrap() - 2.0).abs() < 0.1,
+        "{:?}",
+        b.p99_ratio
+    );
     assert!((b.p50_ratio.unwrap() - 2.0).abs() < 0.1);
 }

@@ -322,7 +322,9 @@ fn paired_blocks<'t>(a: &'t SeriesTally, b: &'t SeriesTally) -> (Vec<&'t Sparse>
         .filter(|x| x.whole)
         .filter_map(|x| {
             let at = b.blocks.binary_search_by_key(&x.round, |y| y.round).ok()?;
-            b.blocks[at].whole.then(|| (&x.spread, &b.blocks[at].spread))
+            b.blocks[at]
+                .whole
+                .then(|| (&x.spread, &b.blocks[at].spread))
         })
         .unzip()
 }

@@ -22,41 +22,41 @@ use walprobe_probes::{
 
 /// Shared state of a fake target.
 #[derive(Default)]
-pub struct Fake {
+pub(crate) struct Fake {
     now_ns: AtomicU64,
     counts: Mutex<Counts>,
     /// What was driven: `case@round`, `prepare:case`, `settle`.
-    pub log: Mutex<Vec<String>>,
+    pub(crate) log: Mutex<Vec<String>>,
     /// Time that each settle takes.
-    pub settle_ns: AtomicU64,
+    pub(crate) settle_ns: AtomicU64,
     /// Device bytes that each settle writes.
-    pub settle_bytes: AtomicU64,
+    pub(crate) settle_bytes: AtomicU64,
     /// Write budget.
-    pub budget: AtomicU64,
+    pub(crate) budget: AtomicU64,
     /// The pulse.
-    pub pulse: Pulse,
+    pub(crate) pulse: Pulse,
 }
 
 impl Fake {
     /// A target with a large budget.
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let fake = Self::default();
         fake.budget.store(u64::MAX / 2, Ordering::Relaxed);
         Arc::new(fake)
     }
 
     /// Time passes.
-    pub fn pass(&self, ns: u64) {
+    pub(crate) fn pass(&self, ns: u64) {
         self.now_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
     /// The device does something.
-    pub fn count(&self, f: impl FnOnce(&mut Counts)) {
+    pub(crate) fn count(&self, f: impl FnOnce(&mut Counts)) {
         f(&mut self.counts.lock().unwrap());
     }
 
     /// Adds a line to the log.
-    pub fn note(&self, line: String) {
+    pub(crate) fn note(&self, line: String) {
         self.log.lock().unwrap().push(line);
     }
 }
@@ -110,18 +110,18 @@ impl Hooks for FakeHooks {
 }
 
 /// What one operation of a case does, given its number from 1.
-pub type Script = Arc<dyn Fn(u64, &Fake, &mut Lap<'_>) -> Result<(), Fault> + Send + Sync>;
+pub(crate) type Script = Arc<dyn Fn(u64, &Fake, &mut Lap<'_>) -> Result<(), Fault> + Send + Sync>;
 
 /// A probe whose cases are scripts.
-pub struct FakeProbe {
+pub(crate) struct FakeProbe {
     /// The target.
-    pub fake: Arc<Fake>,
+    pub(crate) fake: Arc<Fake>,
     /// Script of each case.
-    pub scripts: BTreeMap<String, Script>,
+    pub(crate) scripts: BTreeMap<String, Script>,
     /// Proof that each preparation gives.
-    pub proof: Option<ColdProof>,
+    pub(crate) proof: Option<ColdProof>,
     /// Case that cannot be opened, and why.
-    pub refuse: Option<(String, Stop)>,
+    pub(crate) refuse: Option<(String, Stop)>,
 }
 
 static CARD: Card = Card {
@@ -174,8 +174,14 @@ impl Trial for FakeTrial {
         self.n += 1;
         (self.script)(self.n, &self.fake, lap)
     }
-    fn observe(&mut self, _lab: &mut Lab<'_>, seen: &mut BTreeMap<Series, Observations>) -> Result<(), Stop> {
-        seen.entry("").or_default().insert("ops_seen".into(), self.n.into());
+    fn observe(
+        &mut self,
+        _lab: &mut Lab<'_>,
+        seen: &mut BTreeMap<Series, Observations>,
+    ) -> Result<(), Stop> {
+        seen.entry("")
+            .or_default()
+            .insert("ops_seen".into(), self.n.into());
         Ok(())
     }
     fn close(&mut self, _lab: &mut Lab<'_>) -> Result<(), Stop> {
@@ -185,7 +191,7 @@ impl Trial for FakeTrial {
 }
 
 /// A commit that takes `ns` and one flush.
-pub fn commit(ns: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Script {
+pub(crate) fn commit(ns: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Script {
     Arc::new(move |n, fake, lap| {
         lap.leg("commit", 1.0);
         lap.start();
@@ -208,7 +214,7 @@ pub fn commit(ns: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Script {
 }
 
 /// A request with a seed.
-pub fn request(seed: u64) -> Request {
+pub(crate) fn request(seed: u64) -> Request {
     Request {
         dir: "/fake".into(),
         run_id: "0123456789AB".into(),
@@ -229,7 +235,7 @@ pub fn request(seed: u64) -> Request {
 }
 
 /// A group of `cases`, the first the baseline of one judged comparison on `commit`.
-pub fn group(cases: &[&str]) -> Group {
+pub(crate) fn group(cases: &[&str]) -> Group {
     Group {
         probe: "fake",
         weight: 1.0,
@@ -246,7 +252,13 @@ pub fn group(cases: &[&str]) -> Group {
 }
 
 /// Runs a group; all rows told, the final ones last.
-pub fn run(probe: &FakeProbe, group: &Group, seconds: f64, bytes: u64, seed: u64) -> Vec<(Vec<Row>, bool)> {
+pub(crate) fn run(
+    probe: &FakeProbe,
+    group: &Group,
+    seconds: f64,
+    bytes: u64,
+    seed: u64,
+) -> Vec<(Vec<Row>, bool)> {
     let fake = &probe.fake;
     let facts = Facts::default();
     let request = request(seed);
@@ -269,15 +281,20 @@ pub fn run(probe: &FakeProbe, group: &Group, seconds: f64, bytes: u64, seed: u64
         tell_every_ns: 500_000_000,
     };
     let mut told = Vec::new();
-    rounds::run_group(probe, group, &mut lab, &limits, &mut |rows, last| told.push((rows, last)));
+    rounds::run_group(probe, group, &mut lab, &limits, &mut |rows, last| {
+        told.push((rows, last))
+    });
     told
 }
 
 /// A probe of `scripts`.
-pub fn probe(fake: &Arc<Fake>, scripts: &[(&str, Script)]) -> FakeProbe {
+pub(crate) fn probe(fake: &Arc<Fake>, scripts: &[(&str, Script)]) -> FakeProbe {
     FakeProbe {
         fake: Arc::clone(fake),
-        scripts: scripts.iter().map(|(n, s)| ((*n).to_owned(), Arc::clone(s))).collect(),
+        scripts: scripts
+            .iter()
+            .map(|(n, s)| ((*n).to_owned(), Arc::clone(s)))
+            .collect(),
         proof: None,
         refuse: None,
     }

@@ -1,0 +1,49 @@
+//! Named places at which a test can stop a run, to kill it there.
+//!
+//! In builds with debug assertions, `WALPROBE_TEST_PAUSE=NAME` makes the first passage of
+//! that point announce itself and then wait for ever; `WALPROBE_TEST_PAUSE_NTH=N` makes it
+//! the N-th. With `WALPROBE_TEST_PAUSE_FILE=PATH` that file is made first. A release build has no such points. Where they are:
+//!
+//! - `creating`: 1 the scratch folder is made, its undo file is not; 2 the undo file is
+//!   made and locked, nothing is in it; 3 the folder is complete;
+//! - `filling`, `renaming`, `dropping`: in the probes;
+//! - `removing`: after each file that is removed, then after the undo file and before the folder.
+
+/// Every point there is.
+pub const POINTS: [&str; 5] = ["creating", "filling", "renaming", "dropping", "removing"];
+
+/// Stops here for ever if a test asked for it; `announce` is called once before.
+#[cfg(debug_assertions)]
+pub fn point(name: &'static str, announce: &dyn Fn(&str)) {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static PASSED: AtomicU64 = AtomicU64::new(0);
+
+    debug_assert!(POINTS.contains(&name), "{name} is no pause point");
+    if std::env::var_os("WALPROBE_TEST_PAUSE").is_none_or(|wanted| wanted != name) {
+        return;
+    }
+    let nth = std::env::var("WALPROBE_TEST_PAUSE_NTH")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(1);
+    if PASSED.fetch_add(1, Ordering::Relaxed) + 1 == nth {
+        announce(name);
+        if let Some(file) = std::env::var_os("WALPROBE_TEST_PAUSE_FILE") {
+            // A test that waits for it would see that it never comes.
+            let _ = std::fs::write(file, name);
+        }
+        loop {
+            std::thread::sleep(std::time::Duration::from_secs(3600));
+        }
+    }
+}
+
+/// Nothing, in a build without debug assertions.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn point(_name: &'static str, _announce: &dyn Fn(&str)) {}
+
+/// [`point`], announced by nothing but the file.
+pub fn here(name: &'static str) {
+    point(name, &|_| ());
+}

@@ -1,0 +1,72 @@
+//! What a test needs of the machine: root, mounts of its own. A missing means is a skip
+//! with its name and reason, or a failure where `WALPROBE_REQUIRE` lists it.
+
+use std::{env, path::Path};
+
+use nix::{
+    mount::{MsFlags, mount},
+    sched::{CloneFlags, unshare},
+};
+
+/// Says that a test was skipped, and why.
+pub(crate) fn skip(test: &str, means: &str, reason: &str) {
+    let required = env::var("WALPROBE_REQUIRE").unwrap_or_default();
+    assert!(
+        !required.split(',').any(|r| r == means),
+        "{test}: {means} is required: {reason}"
+    );
+    eprintln!("skipped: {test}: {reason}");
+}
+
+/// This process is root; else the test is skipped.
+pub(crate) fn is_root(test: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        skip(test, "root", "needs root");
+    }
+    root
+}
+
+/// Runs `body` in a thread with mounts of its own, which go with it. False: skipped.
+pub(crate) fn with_own_mounts(test: &str, body: impl FnOnce() + Send) -> bool {
+    if !is_root(test) {
+        return false;
+    }
+    std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                let none = None::<&str>;
+                let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+                let own = unshare(CloneFlags::CLONE_NEWNS)
+                    .and_then(|()| mount(none, "/", none, private, none));
+                if let Err(e) = own {
+                    skip(test, "mounts", &format!("no mounts of its own: {e}"));
+                    return false;
+                }
+                body();
+                true
+            })
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Mounts a tmpfs.
+#[track_caller]
+pub(crate) fn tmpfs(on: &Path, options: &str) {
+    mount(
+        Some("tmpfs"),
+        on,
+        Some("tmpfs"),
+        MsFlags::empty(),
+        Some(options),
+    )
+    .expect("mount tmpfs");
+}
+
+/// Mounts again, with other flags.
+#[track_caller]
+pub(crate) fn remount(on: &Path, flags: MsFlags) {
+    let none = None::<&str>;
+    mount(none, on, none, MsFlags::MS_REMOUNT | flags, none).expect("remount");
+}
