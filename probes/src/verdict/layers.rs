@@ -30,6 +30,8 @@ enum Answer {
     NotWritten,
     /// Needs flushes and got none.
     Unflushed,
+    /// Got flushes, but none where the file grew.
+    GrowingUnflushed,
     /// Some, but not one for each sync; or of an unknown cache.
     Unclear,
     /// Does not count flushes.
@@ -63,7 +65,11 @@ pub(super) fn judge(facts: &Facts, check: &Check<'_>, case: &mut Judged) {
     flushed(&with(Answer::Flushed), check, case);
     fua(&with(Answer::FuaDecided), check, case);
     write_through(&with(Answer::Needless), case);
-    unflushed(&with(Answer::Unflushed), check, case);
+    unflushed(&with(Answer::Unflushed), "syncs", &check.fdatasync, case);
+    if let Some(found) = &check.extending {
+        let growing = "syncs of a growing file";
+        unflushed(&with(Answer::GrowingUnflushed), growing, found, case);
+    }
     not_written(&with(Answer::NotWritten), check, case);
     unclear(&with(Answer::Unclear), check, case);
     uncounted(&with(Answer::Uncounted), case);
@@ -105,8 +111,14 @@ fn answer(facts: &Facts, device: &Device, own: usize, check: &Check<'_>) -> Answ
             Answer::Uncounted
         };
     };
+    let extending = check.extending.and_then(|e| per_sync(&e, device, rows_own));
     if flushes >= FLUSHED {
-        return Answer::Flushed;
+        return match extending {
+            Some(n) if n <= UNFLUSHED && !stack::is_write_through(device) => {
+                Answer::GrowingUnflushed
+            }
+            _ => Answer::Flushed,
+        };
     }
     if stack::is_write_through(device) {
         return needless(check);
@@ -125,7 +137,6 @@ fn answer(facts: &Facts, device: &Device, own: usize, check: &Check<'_>) -> Answ
         Some(_) => {}
         None => return Answer::Unclear,
     }
-    let extending = check.extending.and_then(|e| per_sync(&e, device, rows_own));
     match extending {
         Some(flushes) if flushes >= FLUSHED => Answer::FuaDecided,
         Some(flushes) if flushes <= UNFLUSHED => Answer::Unflushed,
@@ -219,21 +230,15 @@ fn write_through(devices: &[&Device], case: &mut Judged) {
     }
 }
 
-fn unflushed(devices: &[&Device], check: &Check<'_>, case: &mut Judged) {
+fn unflushed(devices: &[&Device], syncs: &str, found: &Found<'_>, case: &mut Judged) {
     for device in devices {
-        counted(
-            "device-flushes",
-            Weight::Against,
-            &[device],
-            &check.fdatasync,
-            case,
-        );
+        counted("device-flushes", Weight::Against, &[device], found, case);
     }
     if !devices.is_empty() {
         case.say(
             NoFlushSeen,
             format!(
-                "syncs sent no flush to {}, whose write cache may lose what it holds",
+                "{syncs} sent no flush to {}, whose write cache may lose what it holds",
                 stack::names(devices)
             ),
         );

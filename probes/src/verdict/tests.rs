@@ -620,6 +620,19 @@ fn every_member_must_be_flushed() {
 }
 
 #[test]
+fn both_kinds_of_sync_must_be_flushed() {
+    let facts = facts(&[], vec![device("sda", None)]);
+    let rows = rows((64, &[("sda", 64)]), (0, &[("sda", 0)]));
+    expect(&facts, &rows, NoFlushSeen, &[("device-flushes", AGAINST)]);
+    let durability = judged(&facts, &rows, true);
+    assert!(durability.text.contains("growing"));
+    assert_eq!(
+        durability.grounds[0].evidence.as_deref(),
+        Some("/rows/2/flushes_per_op")
+    );
+}
+
+#[test]
 fn an_unknown_cache_without_flushes_proves_nothing() {
     let unknown = Device {
         write_cache: None,
