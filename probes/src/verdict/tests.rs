@@ -586,6 +586,13 @@ fn what_does_not_count_is_looked_through() {
     );
     // Nothing below counts: the row's 0 is not theirs.
     assert_eq!(judged(&facts, &same(0, &[]), true).verdict, NotProvable);
+    let alone = self::facts(&[], vec![device("dm-0", None)]);
+    expect(
+        &alone,
+        &same(0, &[("dm-0", 0)]),
+        NotProvable,
+        &[("device-flushes", LIMITS)],
+    );
     // A partition's flushes are its disk's, and the row's.
     let partition = self::facts(&[], vec![device("sda1", None), device("sda", Some("sda1"))]);
     expect(
