@@ -21,6 +21,7 @@ use crate::{
     },
 };
 
+mod grounds;
 mod known;
 mod layers;
 mod stack;

@@ -5,16 +5,10 @@
 //! file, and every filesystem sends at least one flush for that; several may be merged, so
 //! only clearly fewer (under half) speaks against it.
 
-use serde_json::{Value, json};
-
-use super::{Check, DROPPED, FLUSHED, Found, Judged, UNFLUSHED, stack};
+use super::{Check, DROPPED, FLUSHED, Found, Judged, UNFLUSHED, grounds, stack};
 use crate::{
     facts::Facts,
-    report::{
-        Device,
-        DurabilityVerdict::{FlushesSeen, NoFlushNeeded, NoFlushSeen, NotProvable},
-        Weight,
-    },
+    report::{Device, DurabilityVerdict::NoFlushSeen, Weight},
 };
 
 /// What a device of the first layer was seen to do.
@@ -30,6 +24,8 @@ enum Answer {
     NotWritten,
     /// Needs flushes and got none.
     Unflushed,
+    /// Got flushes, but none where the file grew.
+    GrowingUnflushed,
     /// Some, but not one for each sync; or of an unknown cache.
     Unclear,
     /// Does not count flushes.
@@ -40,7 +36,7 @@ pub(super) fn judge(facts: &Facts, check: &Check<'_>, case: &mut Judged) {
     let counts = |name: &str| count(&check.fdatasync, name).is_some_and(|n| n > 0.0);
     let own = stack::own_bearers(facts, &counts);
     if own.is_empty() {
-        no_device(facts, case);
+        grounds::no_device(facts, case);
         return;
     }
     let answers: Vec<(&Device, Answer)> = own
@@ -60,18 +56,22 @@ pub(super) fn judge(facts: &Facts, check: &Check<'_>, case: &mut Judged) {
         && answers.iter().any(|(_, is)| *is != Answer::Needless);
     case.wrote = writes_per_sync(check).is_some_and(|n| n >= FLUSHED);
 
-    flushed(&with(Answer::Flushed), check, case);
-    fua(&with(Answer::FuaDecided), check, case);
-    write_through(&with(Answer::Needless), case);
-    unflushed(&with(Answer::Unflushed), check, case);
-    not_written(&with(Answer::NotWritten), check, case);
-    unclear(&with(Answer::Unclear), check, case);
-    uncounted(&with(Answer::Uncounted), case);
+    grounds::flushed(&with(Answer::Flushed), check, case);
+    grounds::fua(&with(Answer::FuaDecided), check, case);
+    grounds::write_through(&with(Answer::Needless), case);
+    grounds::unflushed(&with(Answer::Unflushed), "syncs", &check.fdatasync, case);
+    if let Some(found) = &check.extending {
+        let growing = "syncs of a growing file";
+        grounds::unflushed(&with(Answer::GrowingUnflushed), growing, found, case);
+    }
+    grounds::not_written(&with(Answer::NotWritten), check, case);
+    grounds::unclear(&with(Answer::Unclear), check, case);
+    grounds::uncounted(&with(Answer::Uncounted), case);
     lower(facts, check, case);
 }
 
 /// Flushes of a device over the row's syncs.
-fn count(found: &Found<'_>, name: &str) -> Option<f64> {
+pub(super) fn count(found: &Found<'_>, name: &str) -> Option<f64> {
     found.number(&format!("flushes.{name}"))
 }
 
@@ -105,14 +105,24 @@ fn answer(facts: &Facts, device: &Device, own: usize, check: &Check<'_>) -> Answ
             Answer::Uncounted
         };
     };
+    let extending = check.extending.and_then(|e| per_sync(&e, device, rows_own));
     if flushes >= FLUSHED {
-        return Answer::Flushed;
+        return match extending {
+            Some(n) if n <= UNFLUSHED && !stack::is_write_through(device) => {
+                Answer::GrowingUnflushed
+            }
+            _ => Answer::Flushed,
+        };
     }
     if stack::is_write_through(device) {
         return needless(check);
     }
     if flushes > UNFLUSHED {
         return Answer::Unclear;
+    }
+    // LVM over nothing that is known: its 0 says that it does not count.
+    if stack::is_transparent(device) {
+        return Answer::Uncounted;
     }
     if device.kind != "loop" && device.write_cache.is_none() {
         return Answer::Unclear;
@@ -125,7 +135,6 @@ fn answer(facts: &Facts, device: &Device, own: usize, check: &Check<'_>) -> Answ
         Some(_) => {}
         None => return Answer::Unclear,
     }
-    let extending = check.extending.and_then(|e| per_sync(&e, device, rows_own));
     match extending {
         Some(flushes) if flushes >= FLUSHED => Answer::FuaDecided,
         Some(flushes) if flushes <= UNFLUSHED => Answer::Unflushed,
@@ -139,190 +148,6 @@ fn needless(check: &Check<'_>) -> Answer {
         Some(writes) if writes < DROPPED => Answer::NotWritten,
         _ => Answer::Needless,
     }
-}
-
-/// What was counted of these devices: the row's own figure where it is of them all and of
-/// no other, else the first one's count.
-fn figure(found: &Found<'_>, devices: &[&Device]) -> (Value, &'static str, Option<String>) {
-    let counts: Option<Vec<f64>> = devices.iter().map(|d| count(found, &d.name)).collect();
-    let rows = found.row.flushes.map(|n| n as f64);
-    if let Some(flushes) = found.row.flushes_per_op
-        && counts.is_none_or(|c| rows == Some(c.iter().sum()))
-    {
-        let pointer = found.pointer("flushes_per_op");
-        return (json!(flushes), "flushes_per_sync", Some(pointer));
-    }
-    let name = devices.first().map(|d| format!("flushes.{}", d.name));
-    match name.and_then(|name| Some((found.row.observations.get(&name)?, name))) {
-        Some((value, name)) => (value.clone(), "flushes", Some(found.observation(&name))),
-        None => (Value::Null, "flushes", None),
-    }
-}
-
-/// A `device-flushes` ground, or another of the same figure.
-fn counted(id: &str, weight: Weight, devices: &[&Device], found: &Found<'_>, case: &mut Judged) {
-    let (value, unit, evidence) = figure(found, devices);
-    let source = stack::stat_files(devices);
-    case.ground(id, weight, value, Some(unit), source, evidence);
-}
-
-fn flushed(devices: &[&Device], check: &Check<'_>, case: &mut Judged) {
-    if devices.is_empty() {
-        return;
-    }
-    counted(
-        "device-flushes",
-        Weight::For,
-        devices,
-        &check.fdatasync,
-        case,
-    );
-    case.say(
-        FlushesSeen,
-        format!("each sync sent a flush to {}", stack::names(devices)),
-    );
-}
-
-fn fua(devices: &[&Device], check: &Check<'_>, case: &mut Judged) {
-    let Some(found) = check.extending.filter(|_| !devices.is_empty()) else {
-        return;
-    };
-    counted("fua-device", Weight::For, devices, &found, case);
-    case.say(
-        FlushesSeen,
-        format!(
-            "each sync wrote to {}, which has forced unit access, and each sync of a growing file sent it a flush",
-            stack::names(devices)
-        ),
-    );
-}
-
-fn write_through(devices: &[&Device], case: &mut Judged) {
-    for device in devices {
-        case.ground(
-            "write-through-device",
-            Weight::For,
-            json!(device.name),
-            None,
-            format!("/sys/block/{}/queue/write_cache", device.name),
-            None,
-        );
-    }
-    if !devices.is_empty() {
-        case.say(
-            NoFlushNeeded,
-            format!(
-                "{} claims to write through, so no flush is needed",
-                stack::names(devices)
-            ),
-        );
-    }
-}
-
-fn unflushed(devices: &[&Device], check: &Check<'_>, case: &mut Judged) {
-    for device in devices {
-        counted(
-            "device-flushes",
-            Weight::Against,
-            &[device],
-            &check.fdatasync,
-            case,
-        );
-    }
-    if !devices.is_empty() {
-        case.say(
-            NoFlushSeen,
-            format!(
-                "syncs sent no flush to {}, whose write cache may lose what it holds",
-                stack::names(devices)
-            ),
-        );
-    }
-}
-
-fn not_written(devices: &[&Device], check: &Check<'_>, case: &mut Judged) {
-    if devices.is_empty() {
-        return;
-    }
-    let found = &check.fdatasync;
-    let name = "device_writes";
-    let value = found.row.observations.get(name).cloned();
-    case.ground(
-        "device-flushes",
-        Weight::Against,
-        value.unwrap_or_default(),
-        Some("writes"),
-        stack::stat_files(devices),
-        Some(found.observation(name)),
-    );
-    case.say(
-        NoFlushSeen,
-        format!(
-            "syncs sent neither a flush nor their data to {}",
-            stack::names(devices)
-        ),
-    );
-}
-
-fn unclear(devices: &[&Device], check: &Check<'_>, case: &mut Judged) {
-    for device in devices {
-        counted(
-            "device-flushes",
-            Weight::Limits,
-            &[device],
-            &check.fdatasync,
-            case,
-        );
-    }
-    if !devices.is_empty() {
-        case.say(
-            NotProvable,
-            format!(
-                "the flushes that {} counted do not show that each sync sent one",
-                stack::names(devices)
-            ),
-        );
-    }
-}
-
-fn uncounted(devices: &[&Device], case: &mut Judged) {
-    if devices.is_empty() {
-        return;
-    }
-    let source = stack::stat_files(devices);
-    case.ground(
-        "device-flushes",
-        Weight::Limits,
-        Value::Null,
-        Some("flushes"),
-        source,
-        None,
-    );
-    case.say(
-        NotProvable,
-        format!("{} does not count flushes", stack::names(devices)),
-    );
-}
-
-/// No block device is known below the filesystem.
-fn no_device(facts: &Facts, case: &mut Judged) {
-    // Where a fact has said why, that says more.
-    if case.worst.is_some() {
-        return;
-    }
-    case.ground(
-        "device-flushes",
-        Weight::Limits,
-        Value::Null,
-        Some("flushes"),
-        "/sys/block",
-        None,
-    );
-    let kind = facts.text("fs.type").unwrap_or("the filesystem");
-    case.say(
-        NotProvable,
-        format!("no block device below {kind} can be seen from here"),
-    );
 }
 
 /// Compares each counting device with the ones next below it, to the leaves.
@@ -365,13 +190,13 @@ fn drops(
         return false;
     }
     let Some(flushes) = count(found, &below.name) else {
-        uncounted(&[below], case);
+        grounds::uncounted(&[below], case);
         return true;
     };
     if flushes >= above * DROPPED {
         return false;
     }
-    counted(
+    grounds::counted(
         "lower-device-drops-flushes",
         Weight::Against,
         &[below],

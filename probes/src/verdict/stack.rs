@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::{facts::Facts, report::Device};
 
 /// Hands flushes on without a cache of its own.
-fn is_transparent(device: &Device) -> bool {
+pub(super) fn is_transparent(device: &Device) -> bool {
     matches!(
         device.kind.as_str(),
         "partition" | "lvm" | "crypt" | "dm" | "md"

@@ -586,6 +586,13 @@ fn what_does_not_count_is_looked_through() {
     );
     // Nothing below counts: the row's 0 is not theirs.
     assert_eq!(judged(&facts, &same(0, &[]), true).verdict, NotProvable);
+    let alone = self::facts(&[], vec![device("dm-0", None)]);
+    expect(
+        &alone,
+        &same(0, &[("dm-0", 0)]),
+        NotProvable,
+        &[("device-flushes", LIMITS)],
+    );
     // A partition's flushes are its disk's, and the row's.
     let partition = self::facts(&[], vec![device("sda1", None), device("sda", Some("sda1"))]);
     expect(
@@ -616,6 +623,19 @@ fn every_member_must_be_flushed() {
     assert_eq!(
         against.evidence.as_deref(),
         Some("/rows/1/observations/flushes.sdb")
+    );
+}
+
+#[test]
+fn both_kinds_of_sync_must_be_flushed() {
+    let facts = facts(&[], vec![device("sda", None)]);
+    let rows = rows((64, &[("sda", 64)]), (0, &[("sda", 0)]));
+    expect(&facts, &rows, NoFlushSeen, &[("device-flushes", AGAINST)]);
+    let durability = judged(&facts, &rows, true);
+    assert!(durability.text.contains("growing"));
+    assert_eq!(
+        durability.grounds[0].evidence.as_deref(),
+        Some("/rows/2/flushes_per_op")
     );
 }
 
