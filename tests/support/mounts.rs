@@ -1,0 +1,393 @@
+//! Makes, mounts and undoes a filesystem of our own.
+//!
+//! Each step (loop device, mount) is noted as soon as it is made and undone in
+//! reverse order when [`Mounted`] is dropped, also after a panic: thaw, unmount,
+//! detach, remove. [`Mounted::undo`] does the same and reports. The device lock is
+//! held from before the first step until after the last.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use crate::command::run;
+use crate::lock::DeviceLock;
+use crate::means::{self, Checked, Problem};
+use crate::recipe::{Base, Kind, Recipe};
+use crate::stale;
+use crate::stopwatch::poll;
+use crate::work::WorkFolder;
+
+/// A mounted filesystem of a trial's own.
+#[derive(Debug)]
+pub struct Mounted {
+    steps: Vec<Step>,
+    point: PathBuf,
+    device: Option<String>,
+    // In this order: the folder goes before the lock.
+    work: WorkFolder,
+    _lock: DeviceLock,
+}
+
+#[derive(Debug)]
+enum Step {
+    Mount(PathBuf),
+    Loop { device: String, image: PathBuf },
+}
+
+impl Mounted {
+    /// Makes and mounts what the recipe says, in a new work folder under `base`.
+    ///
+    /// # Errors
+    /// A missing means, or a step that failed; what was made before it is undone.
+    pub fn new(base: &Path, recipe: &Recipe) -> Checked<Self> {
+        possible(recipe)?;
+        let lock = DeviceLock::acquire()?;
+        stale::sweep(base)?;
+        let work = WorkFolder::new(base)?;
+        if recipe.on == Base::Disk && recipe.kind != Kind::Tmpfs && in_memory(work.path())? {
+            return Err(Problem::missing(
+                "loop",
+                format!(
+                    "{} is in memory: set WALPROBE_TEST_DIR to a folder on a disk",
+                    base.display()
+                ),
+            ));
+        }
+        let point = work.folder("mnt")?;
+        let mut mounted = Self {
+            steps: Vec::new(),
+            point,
+            device: None,
+            work,
+            _lock: lock,
+        };
+        mounted.build(recipe)?;
+        Ok(mounted)
+    }
+
+    fn build(&mut self, recipe: &Recipe) -> Result<(), String> {
+        let point = self.point.clone();
+        let options = recipe.mount.as_deref();
+        match recipe.kind {
+            Kind::Tmpfs => {
+                let size = format!("size={},mode=755", recipe.size_bytes);
+                self.mount("tmpfs", "tmpfs", &point, Some(&join(&size, options)))
+            }
+            Kind::Overlay => {
+                let disk = self.work.folder("disk")?;
+                let below = Recipe {
+                    kind: Kind::Ext4,
+                    ..recipe.clone()
+                };
+                let device = self.make_device(&below)?;
+                self.mount("ext4", &device, &disk, None)?;
+                let folder = |name: &str| -> Result<String, String> {
+                    let path = disk.join(name);
+                    fs::create_dir(&path)
+                        .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+                    Ok(path.display().to_string())
+                };
+                let layers = format!(
+                    "lowerdir={},upperdir={},workdir={}",
+                    folder("lower")?,
+                    folder("upper")?,
+                    folder("work")?
+                );
+                self.mount("overlay", "overlay", &point, Some(&join(&layers, options)))
+            }
+            Kind::Ext4 | Kind::Xfs | Kind::Btrfs => {
+                let device = self.make_device(recipe)?;
+                self.mount(recipe.kind.name(), &device, &point, options)
+            }
+        }
+    }
+
+    /// An image, its loop device, and a filesystem on it.
+    fn make_device(&mut self, recipe: &Recipe) -> Result<String, String> {
+        let folder = match recipe.on {
+            Base::Disk => self.work.path().to_path_buf(),
+            Base::Tmpfs => {
+                let folder = self.work.folder("memory")?;
+                self.mount("tmpfs", "tmpfs", &folder, Some("size=90%"))?;
+                folder
+            }
+        };
+        let image = folder.join("image");
+        File::create_new(&image)
+            .and_then(|file| file.set_len(recipe.size_bytes))
+            .map_err(|error| format!("cannot make {}: {error}", image.display()))?;
+        let device = attach(&image)?;
+        self.steps.push(Step::Loop {
+            device: device.clone(),
+            image,
+        });
+        // Nothing may be left to do in the background: its writes would be counted as the
+        // measured program's.
+        let (program, always): (&str, &[&str]) = match recipe.kind {
+            Kind::Xfs => ("mkfs.xfs", &["-q", "-f", "-K"]),
+            Kind::Btrfs => ("mkfs.btrfs", &["-q", "-f", "-K"]),
+            _ => (
+                "mkfs.ext4",
+                &[
+                    "-q",
+                    "-F",
+                    "-E",
+                    "lazy_itable_init=0,lazy_journal_init=0,nodiscard",
+                ],
+            ),
+        };
+        let mut arguments: Vec<&str> = always.to_vec();
+        arguments.extend(recipe.mkfs.iter().map(String::as_str));
+        arguments.push(&device);
+        run(program, &arguments)?;
+        self.device = Some(device.clone());
+        Ok(device)
+    }
+
+    fn mount(
+        &mut self,
+        kind: &str,
+        source: &str,
+        point: &Path,
+        options: Option<&str>,
+    ) -> Result<(), String> {
+        let point_text = point.display().to_string();
+        let mut arguments = vec!["-t", kind];
+        if let Some(options) = options {
+            arguments.extend(["-o", options]);
+        }
+        arguments.extend([source, &point_text]);
+        run("mount", &arguments)?;
+        self.steps.push(Step::Mount(point.to_path_buf()));
+        Ok(())
+    }
+
+    /// The mount point.
+    #[must_use]
+    pub fn point(&self) -> &Path {
+        &self.point
+    }
+
+    /// The work folder, outside the mounted filesystem.
+    #[must_use]
+    pub fn work(&self) -> &Path {
+        self.work.path()
+    }
+
+    /// The filesystem's loop device, as `/dev/loop0`; none for tmpfs.
+    #[must_use]
+    pub fn device(&self) -> Option<&str> {
+        self.device.as_deref()
+    }
+
+    /// Mounts again with other options.
+    ///
+    /// # Errors
+    /// mount refuses.
+    pub fn remount(&self, options: &str) -> Result<(), String> {
+        let options = format!("remount,{options}");
+        run(
+            "mount",
+            &["-o", &options, &self.point.display().to_string()],
+        )
+        .map(drop)
+    }
+
+    /// Freezes the filesystem: from now on a write to it does not return, and no
+    /// signal ends the call.
+    ///
+    /// # Errors
+    /// fsfreeze refuses.
+    pub fn freeze(&self) -> Result<Frozen, String> {
+        // The guard first: a freeze that is half done is thawed too.
+        let frozen = Frozen(self.point.clone());
+        run("fsfreeze", &["--freeze", &self.point.display().to_string()])?;
+        Ok(frozen)
+    }
+
+    /// Undoes everything, and says what could not be undone.
+    ///
+    /// # Errors
+    /// A mount or loop device that is still there.
+    pub fn undo(mut self) -> Result<(), String> {
+        let problems = self.undo_steps();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems.join("; "))
+        }
+    }
+
+    fn undo_steps(&mut self) -> Vec<String> {
+        let mut problems = Vec::new();
+        while let Some(step) = self.steps.pop() {
+            let undone = match step {
+                Step::Mount(point) => unmount(&point),
+                Step::Loop { device, image } => detach(&device, &image),
+            };
+            problems.extend(undone.err());
+        }
+        problems
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        for problem in self.undo_steps() {
+            eprintln!("left behind: {problem}");
+        }
+    }
+}
+
+/// A frozen filesystem; thawed when dropped.
+#[derive(Debug)]
+pub struct Frozen(PathBuf);
+
+impl Frozen {
+    /// Thaws it.
+    pub fn thaw(self) {}
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        thaw(&self.0);
+    }
+}
+
+/// Thaws the filesystem; nothing happens where it is not frozen.
+pub fn thaw(point: &Path) {
+    let _ = run("fsfreeze", &["--unfreeze", &point.display().to_string()]);
+}
+
+/// Everything the recipe needs is there.
+fn possible(recipe: &Recipe) -> Checked {
+    means::loop_devices()?;
+    means::kernel_filesystem(recipe.kind.name())?;
+    match recipe.kind {
+        Kind::Ext4 | Kind::Overlay => means::tool("mkfs.ext4").map(drop),
+        Kind::Xfs => means::tool("mkfs.xfs").map(drop),
+        Kind::Btrfs => means::tool("mkfs.btrfs").map(drop),
+        Kind::Tmpfs => Ok(()),
+    }
+}
+
+fn in_memory(path: &Path) -> Result<bool, String> {
+    const RAMFS: u64 = 0x8584_58f6;
+    let magic = magic(path)?;
+    Ok(magic == Kind::Tmpfs.magic() || magic == RAMFS)
+}
+
+/// The type of the filesystem that `path` lies on, as statfs(2) says.
+///
+/// # Errors
+/// statfs fails.
+pub fn magic(path: &Path) -> Result<u64, String> {
+    let statfs = rustix::fs::statfs(path)
+        .map_err(|error| format!("cannot statfs {}: {error}", path.display()))?;
+    // The field's width and sign differ by platform; the types are 32 bits.
+    Ok(statfs.f_type as u64 & 0xffff_ffff)
+}
+
+fn join(first: &str, then: Option<&str>) -> String {
+    then.map_or_else(|| first.to_owned(), |then| format!("{first},{then}"))
+}
+
+/// Ties the image to a free loop device. Another process may take the one that
+/// `losetup` found free: then it is asked again.
+fn attach(image: &Path) -> Result<String, String> {
+    let image = image.display().to_string();
+    let mut last = String::new();
+    for _ in 0..20 {
+        match run("losetup", &["--find", "--show", &image]) {
+            Ok(device) => return Ok(device),
+            Err(error) => last = error,
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    Err(last)
+}
+
+/// Unties a loop device from our image and waits until that has happened: the
+/// kernel puts it off while the device is open somewhere.
+pub(crate) fn detach(device: &str, image: &Path) -> Result<(), String> {
+    if !backs(device, image) {
+        return Ok(());
+    }
+    run("losetup", &["--detach", device])?;
+    poll(Duration::from_secs(10), || {
+        (!backs(device, image)).then_some(())
+    })
+    .ok_or_else(|| format!("{device} still holds {}", image.display()))
+}
+
+fn backs(device: &str, image: &Path) -> bool {
+    let name = device.trim_start_matches("/dev/");
+    fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).is_ok_and(|backing| {
+        let backing = backing.trim_end();
+        Path::new(backing.trim_end_matches(" (deleted)")) == image
+    })
+}
+
+/// Unmounts; waits for a dying process, and in the end unmounts lazily and says so.
+pub(crate) fn unmount(point: &Path) -> Result<(), String> {
+    let text = point.display().to_string();
+    thaw(point);
+    let mut last = String::new();
+    let done = poll(Duration::from_secs(10), || {
+        run("umount", &[&text]).map_err(|error| last = error).ok()
+    });
+    if done.is_some() {
+        return Ok(());
+    }
+    let lazily = run("umount", &["--lazy", &text]);
+    Err(match lazily {
+        Ok(_) => format!("{last} (unmounted lazily)"),
+        Err(_) => last,
+    })
+}
+
+/// Mount points below a folder, the last mounted first.
+///
+/// # Errors
+/// `/proc/self/mountinfo` cannot be read.
+pub fn mount_points_below(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let table = fs::read_to_string("/proc/self/mountinfo")
+        .map_err(|error| format!("cannot read /proc/self/mountinfo: {error}"))?;
+    let mut points: Vec<_> = table
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .map(|point| PathBuf::from(unescape(point)))
+        .filter(|point| point.starts_with(folder))
+        .collect();
+    points.reverse();
+    Ok(points)
+}
+
+/// Loop devices whose image lies below a folder, with the image.
+///
+/// # Errors
+/// `/sys/block` cannot be read.
+pub fn loops_below(folder: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+    let mut found = Vec::new();
+    let blocks =
+        fs::read_dir("/sys/block").map_err(|error| format!("cannot read /sys/block: {error}"))?;
+    for block in blocks.flatten() {
+        let Ok(backing) = fs::read_to_string(block.path().join("loop/backing_file")) else {
+            continue;
+        };
+        let image = PathBuf::from(backing.trim_end().trim_end_matches(" (deleted)"));
+        if image.starts_with(folder) {
+            found.push((format!("/dev/{}", block.file_name().display()), image));
+        }
+    }
+    Ok(found)
+}
+
+/// Undoes mountinfo's octal escapes of space, tab, line feed and backslash.
+fn unescape(text: &str) -> String {
+    text.replace("\\040", " ")
+        .replace("\\011", "\t")
+        .replace("\\012", "\n")
+        .replace("\\134", "\\")
+}
