@@ -1,4 +1,6 @@
 //! The talking half: arguments -> request -> worker -> report -> rules -> renderers.
+pub mod advise;
+
 use std::process::ExitCode;
 
 pub mod render;
