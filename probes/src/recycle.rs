@@ -47,7 +47,7 @@ const LIVES: [(&str, u64, bool); 4] = [
 fn walked(profile: Profile, commit_bytes: u64, segment_bytes: u64) -> u64 {
     let wanted = match profile {
         Profile::Thorough => segment_bytes,
-        Profile::Quick => 2 << 20,
+        Profile::Quick => 1 << 20,
         // Each small commit costs far more device bytes than its own on some filesystems.
         Profile::Normal if commit_bytes <= 8 << 10 => 1 << 20,
         Profile::Normal => 4 << 20,

@@ -191,7 +191,9 @@ fn groups(
         );
         let limits = Limits {
             deadline_ns: ((now_s + share.seconds.max(0.0)) * 1e9) as u64,
+            hard_deadline_ns: ((request.time_s - REMOVAL_S).max(0.0) * 1e9) as u64,
             bytes: share.bytes as u64,
+            hard_bytes: world.left(),
             margins: Margins::default(),
             tell_every_ns: TELL_NS,
         };

@@ -16,10 +16,14 @@ use crate::{
 /// What a group may take, and how its verdicts are judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The group's end on the engine's clock.
+    /// The end of the group's share on the engine's clock.
     pub deadline_ns: u64,
-    /// Device bytes.
+    /// The end of everything: up to here a group may go that has not had its first verdict.
+    pub hard_deadline_ns: u64,
+    /// Device bytes of the group's share.
     pub bytes: u64,
+    /// Device bytes that a group may take that has not had its first verdict.
+    pub hard_bytes: u64,
     /// Margins of verdicts.
     pub margins: Margins,
     /// How often rows so far are told, in nanoseconds of the engine's clock.
@@ -166,13 +170,19 @@ fn drive(
         if judged && settled(run) {
             break;
         }
+        let first_verdict = judged && run.rounds < sizing::MIN_ROUNDS;
+        let (deadline_ns, bytes) = if first_verdict {
+            (limits.hard_deadline_ns, limits.hard_bytes)
+        } else {
+            (limits.deadline_ns, limits.bytes)
+        };
         let now = lab.clock.now_ns();
-        if now + run.round_ns > limits.deadline_ns {
+        if now + run.round_ns > deadline_ns {
             run.ended_by = Some("time");
             break;
         }
         let spent = lab.counters.read().device_bytes_written - spent_before;
-        if spent as f64 + round_bytes > limits.bytes as f64 {
+        if spent as f64 + round_bytes > bytes as f64 {
             run.ended_by = Some("budget");
             break;
         }
@@ -208,7 +218,7 @@ fn calibrate(run: &mut GroupRun<'_>, lab: &mut Lab<'_>, limits: &Limits) -> Opti
             run.ended_by = Some("interrupted");
             return None;
         }
-        if lab.clock.now_ns() >= limits.deadline_ns {
+        if lab.clock.now_ns() >= limits.hard_deadline_ns {
             run.ended_by = Some("time");
             return None;
         }

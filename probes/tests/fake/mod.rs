@@ -276,7 +276,9 @@ pub(crate) fn run(
     };
     let limits = rounds::Limits {
         deadline_ns: fake.now_ns() + (seconds * 1e9) as u64,
+        hard_deadline_ns: fake.now_ns() + (seconds * 1e9) as u64,
         bytes,
+        hard_bytes: bytes,
         margins: Margins::default(),
         tell_every_ns: 500_000_000,
     };
