@@ -138,14 +138,12 @@ fn space(fd: BorrowedFd<'_>) -> io::Result<Space> {
 
 /// A regular file of the directory's own mount, without opening any.
 fn some_file(dir: BorrowedFd<'_>, own: &Answers) -> Option<Answers> {
-    // Opened anew: the held descriptor's position is not ours to move.
-    let listing = rustix::fs::openat(
-        dir,
-        c".",
-        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOATIME,
-        Mode::empty(),
-    )
-    .ok()?;
+    // Opened anew: the held descriptor's position is not ours to move. Only its owner may
+    // leave a directory's time of access alone.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listing = rustix::fs::openat(dir, c".", flags | OFlags::NOATIME, Mode::empty())
+        .or_else(|_| rustix::fs::openat(dir, c".", flags, Mode::empty()))
+        .ok()?;
     Dir::new(listing)
         .ok()?
         .take(ENTRIES)

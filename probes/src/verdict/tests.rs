@@ -484,6 +484,14 @@ fn a_fua_device_is_decided_by_the_extending_sync() {
         FlushesSeen,
         &[("device-flushes", FOR)],
     );
+    // Without FUA, writes alone force nothing.
+    let plain = self::facts(&[], vec![device("sda", None)]);
+    expect(
+        &plain,
+        &rows(none, all),
+        NoFlushSeen,
+        &[("device-flushes", AGAINST)],
+    );
     let mut without = rows(none, all);
     without.remove(2);
     expect(&facts, &without, NotProvable, &[("device-flushes", LIMITS)]);
@@ -523,6 +531,14 @@ fn a_device_further_down_that_drops_flushes_is_found() {
     // Several may be merged.
     let merged = same(64, &[("loop0", 64), ("vda", 32)]);
     assert_eq!(judged(&facts, &merged, true).verdict, FlushesSeen);
+    // A few flushes above that came from elsewhere say nothing of what lies below.
+    let stray = same(3, &[("loop0", 3), ("vda", 0)]);
+    expect(
+        &facts,
+        &stray,
+        NoFlushSeen,
+        &[("device-flushes", AGAINST), ("virtual-device", LIMITS)],
+    );
     // Through what does not count, and two layers down.
     let deep = self::facts(
         &[],
