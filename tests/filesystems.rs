@@ -25,12 +25,15 @@ use libtest_mimic::{Arguments, Trial};
 use walprobe_test_support::bystanders::Bystanders;
 use walprobe_test_support::document::{Document, id};
 use walprobe_test_support::expect::{Expectation, Outcome};
-use walprobe_test_support::mounts::{self, Mounted};
-use walprobe_test_support::process::Invocation;
-use walprobe_test_support::recipe::{Kind, Recipe};
+use walprobe_test_support::mounts::Mounted;
+use walprobe_test_support::process::{Invocation, binary};
+use walprobe_test_support::recipe::Recipe;
 use walprobe_test_support::sheet::{Run, Sheet};
 use walprobe_test_support::work::{self, WorkFolder};
 use walprobe_test_support::{Checked, csv_text, guards, stale, trial};
+
+#[path = "filesystems/helper.rs"]
+mod helper;
 
 const SHEETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/filesystems");
 const TMP: &str = env!("CARGO_TARGET_TMPDIR");
@@ -75,114 +78,11 @@ fn main() -> ExitCode {
         }
     };
     let runs = Arc::new(Runs::default());
-    let mut trials = helper_trials(&sheets);
+    let mut trials = helper::trials(&sheets);
     for sheet in sheets {
         trials.extend(sheet_trials(&Arc::new(sheet), &runs));
     }
     libtest_mimic::run(&arguments, trials).exit_code()
-}
-
-/// The mount helper itself.
-fn helper_trials(sheets: &[Sheet]) -> Vec<Trial> {
-    let mut trials: Vec<_> = sheets
-        .iter()
-        .map(|sheet| {
-            let recipe = sheet.recipe.clone();
-            trial(format!("mount::{}", sheet.name), move || {
-                mounts_and_undoes(&recipe)
-            })
-        })
-        .collect();
-    trials.push(trial("mount::undone-after-a-panic", undone_after_a_panic));
-    trials.push(trial("mount::undone-when-frozen", undone_when_frozen));
-    trials.push(trial("mount::swept-when-stale", swept_when_stale));
-    trials
-}
-
-fn mounts_and_undoes(recipe: &Recipe) -> Checked {
-    let mounted = Mounted::new(&work::base(TMP), recipe)?;
-    let folder = mounted.work().to_path_buf();
-    let magic = mounts::magic(mounted.point())?;
-    if magic != recipe.kind.magic() {
-        return Err(format!("statfs says {magic:#x}, not {}", recipe.kind.name()).into());
-    }
-    if let Some(option) = &recipe.mount {
-        // The kernel may show an option in other words; that it was taken is enough.
-        let table = fs::read_to_string("/proc/self/mountinfo")?;
-        let shown = table
-            .lines()
-            .find(|line| line.split(' ').nth(4) == mounted.point().to_str())
-            .unwrap_or_default();
-        let value = option.split('=').next().unwrap_or_default();
-        if !shown.contains(value) {
-            return Err(format!("{option} is not in {shown:?}").into());
-        }
-    }
-    fs::write(mounted.point().join("file"), "written")?;
-    mounted.undo()?;
-    nothing_is_left(&folder)
-}
-
-fn nothing_is_left(folder: &Path) -> Checked {
-    let mounted = mounts::mount_points_below(folder)?;
-    let loops = mounts::loops_below(folder)?;
-    if mounted.is_empty() && loops.is_empty() && !folder.exists() {
-        return Ok(());
-    }
-    Err(format!(
-        "left: mounts {mounted:?}, loop devices {loops:?}, folder {}",
-        folder.exists()
-    )
-    .into())
-}
-
-fn undone_after_a_panic() -> Checked {
-    let mounted = Mounted::new(&work::base(TMP), &Recipe::new(Kind::Ext4).sized(64 << 20))?;
-    let folder = mounted.work().to_path_buf();
-    let panicked = std::thread::spawn(move || {
-        let _mounted = mounted;
-        // Silently: this panic is the point of the trial.
-        std::panic::resume_unwind(Box::new("on purpose"));
-    })
-    .join();
-    if panicked.is_ok() {
-        return Err("the thread did not panic".into());
-    }
-    nothing_is_left(&folder)
-}
-
-fn undone_when_frozen() -> Checked {
-    let mounted = Mounted::new(&work::base(TMP), &Recipe::new(Kind::Ext4).sized(64 << 20))?;
-    let folder = mounted.work().to_path_buf();
-    // The guard is forgotten: as if the test had been killed before it could thaw.
-    std::mem::forget(mounted.freeze()?);
-    mounted.undo()?;
-    nothing_is_left(&folder)
-}
-
-/// What a killed run leaves: mounts, a loop device and a folder whose owner is dead.
-fn swept_when_stale() -> Checked {
-    let recipe = Recipe::new(Kind::Overlay).sized(64 << 20);
-    let made = Mounted::new(&work::base(TMP), &recipe)?;
-    let folder = made.work().to_path_buf();
-    if stale::sweep(&work::base(TMP))? != 0 {
-        return Err("a living test's folder was swept".into());
-    }
-    // The same without an owner: a copy of the folder's name and a mount in it.
-    let orphan = work::base(TMP)
-        .canonicalize()?
-        .join(format!("{}0-orphan", work::PREFIX));
-    fs::create_dir_all(orphan.join("mnt"))?;
-    let point = orphan.join("mnt").display().to_string();
-    walprobe_test_support::command::run("mount", &["-t", "tmpfs", "tmpfs", &point])?;
-    fs::write(orphan.join("mnt/file"), "left")?;
-    let swept = stale::sweep(&work::base(TMP))?;
-    made.undo()?;
-    if swept != 1 {
-        return Err(format!("{swept} folders were swept, not 1").into());
-    }
-    nothing_is_left(&orphan)?;
-    nothing_is_left(&folder)
 }
 
 /// What a trial looks at: the run and what it gave.
@@ -346,7 +246,7 @@ fn run_once(recipe: &Recipe, run: &Run) -> Checked<Ran> {
     let bystanders = Bystanders::plant(&dir, &output.folder("elsewhere")?)?;
 
     let walprobe = || {
-        Invocation::new(env!("CARGO_BIN_EXE_walprobe"))
+        Invocation::new(binary(env!("CARGO_BIN_EXE_walprobe")))
             .args(&run.arguments)
             .arg(&dir)
     };
@@ -365,12 +265,15 @@ fn run_once(recipe: &Recipe, run: &Run) -> Checked<Ran> {
         .run(Duration::from_secs(300))?;
     finished.expect_code(0)?;
     let stdout = Document::read(&finished.stdout).map_err(|error| format!("stdout: {error}"))?;
-    let saved = fs::read(file("report.json"))?;
+    let saved = |name: &str| {
+        fs::read(file(name)).map_err(|error| format!("{name} was not written: {error}"))
+    };
     let ran = Ran {
-        document: Document::read(&saved).map_err(|error| format!("--json: {error}"))?,
+        document: Document::read(&saved("report.json")?)
+            .map_err(|error| format!("--json: {error}"))?,
         stdout_json: stdout.json,
-        csv: fs::read(file("report.csv"))?,
-        fragment: fs::read_to_string(file("walprobe.conf"))?,
+        csv: saved("report.csv")?,
+        fragment: String::from_utf8(saved("walprobe.conf")?)?,
         plan: String::from_utf8_lossy(&plan.stdout).into_owned(),
         changed: bystanders.untouched().err(),
     };

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Trial};
 use walprobe_test_support::bystanders::Bystanders;
-use walprobe_test_support::process::{Invocation, Running};
+use walprobe_test_support::process::{Invocation, Running, binary};
 use walprobe_test_support::stopwatch::poll;
 use walprobe_test_support::work::{self, WorkFolder};
 use walprobe_test_support::{Checked, stale};
@@ -65,10 +65,7 @@ fn main() -> ExitCode {
 
 /// The binary under test.
 fn exe() -> PathBuf {
-    env::var_os("WALPROBE_TEST_EXE").map_or_else(
-        || PathBuf::from(env!("CARGO_BIN_EXE_walprobe")),
-        PathBuf::from,
-    )
+    binary(env!("CARGO_BIN_EXE_walprobe"))
 }
 
 fn walprobe() -> Invocation {

@@ -11,7 +11,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use libtest_mimic::Trial;
 use rustix::process::Signal;
-use walprobe_test_support::process::{Process, Running};
+use walprobe_test_support::family::Process;
+use walprobe_test_support::process::Running;
 use walprobe_test_support::stopwatch::poll;
 use walprobe_test_support::{Checked, means, trial};
 

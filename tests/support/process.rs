@@ -6,6 +6,7 @@
 //! they started, are ever sent a signal, by their id and start time.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Read;
@@ -16,8 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 
+use crate::family::{Process, pid};
 use crate::stopwatch::{Stopwatch, poll};
 
 /// A command line to run.
@@ -265,78 +267,6 @@ impl Drop for Running {
     }
 }
 
-/// A process, told from a later one with the same id by its start time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Process {
-    /// Its id.
-    pub id: u32,
-    started: u64,
-}
-
-impl Process {
-    /// It is there and not a zombie.
-    #[must_use]
-    pub fn lives(self) -> bool {
-        Stat::read(self.id)
-            .is_some_and(|stat| stat.started == self.started && !"ZX".contains(stat.state))
-    }
-
-    /// SIGKILL, if it is still the same process.
-    pub fn kill(self) {
-        if self.lives()
-            && let Some(pid) = pid(self.id)
-        {
-            let _ = rustix::process::kill_process(pid, Signal::KILL);
-        }
-    }
-
-    fn descendants_of(root: u32) -> Vec<Self> {
-        let table: Vec<_> = fs::read_dir("/proc")
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter_map(|id| Some((id, Stat::read(id)?)))
-            .collect();
-        let mut found: Vec<Self> = Vec::new();
-        let mut parents = vec![root];
-        while let Some(parent) = parents.pop() {
-            for (id, stat) in table.iter().filter(|(_, stat)| stat.parent == parent) {
-                parents.push(*id);
-                found.push(Self {
-                    id: *id,
-                    started: stat.started,
-                });
-            }
-        }
-        found
-    }
-}
-
-struct Stat {
-    state: char,
-    parent: u32,
-    started: u64,
-}
-
-impl Stat {
-    /// `/proc/PID/stat`: the name in parentheses may hold anything, so the fields are
-    /// counted from the last parenthesis.
-    fn read(id: u32) -> Option<Self> {
-        let line = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        let fields: Vec<_> = line.rsplit_once(')')?.1.split_whitespace().collect();
-        Some(Self {
-            state: fields.first()?.chars().next()?,
-            parent: fields.get(1)?.parse().ok()?,
-            started: fields.get(19)?.parse().ok()?,
-        })
-    }
-}
-
-fn pid(id: u32) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(id).ok()?)
-}
-
 /// Collects a stream in a thread.
 #[derive(Debug, Default)]
 struct Capture {
@@ -372,6 +302,12 @@ impl Capture {
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
+}
+
+/// The binary under test: `WALPROBE_TEST_EXE`, or the one that was built with the test.
+#[must_use]
+pub fn binary(built_with: &str) -> PathBuf {
+    env::var_os("WALPROBE_TEST_EXE").map_or_else(|| built_with.into(), PathBuf::from)
 }
 
 /// A copy of a program that every user may run.

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::loops;
 use crate::mounts;
 use crate::work::{self, PREFIX};
 
@@ -40,14 +41,14 @@ pub fn sweep(base: &Path) -> Result<usize, String> {
 /// mount that is undone only after the device: so mounts and devices in turn.
 fn undo(folder: &Path) -> Result<(), String> {
     for point in mounts::mount_points_below(folder)? {
-        let devices = mounts::loops_below(&point)?;
+        let devices = loops::loops_below(&point)?;
         for (device, image) in devices {
-            mounts::detach(&device, &image)?;
+            loops::detach(&device, &image)?;
         }
         mounts::unmount(&point)?;
     }
-    for (device, image) in mounts::loops_below(folder)? {
-        mounts::detach(&device, &image)?;
+    for (device, image) in loops::loops_below(folder)? {
+        loops::detach(&device, &image)?;
     }
     work::remove(folder)
 }

@@ -11,7 +11,7 @@ use std::{env, process};
 
 use rustix::fs::FlockOperation;
 
-use crate::mounts;
+use crate::{loops, mounts};
 
 /// How every work folder's name begins.
 pub const PREFIX: &str = "walprobe-test-";
@@ -106,10 +106,10 @@ pub fn lock_owner(folder: &Path) -> Result<Option<File>, String> {
     }
 }
 
-/// Removes a work folder with all that is in it, unless something is still mounted there.
+/// Removes a work folder with all that is in it, unless a mount or a loop device still uses it.
 ///
 /// # Errors
-/// A mount is there, or a removal failed.
+/// A mount or a loop device is there, or a removal failed.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test's own folder, by its name, with no mount below"
@@ -124,6 +124,10 @@ pub fn remove(folder: &Path) -> Result<(), String> {
     let mounted = mounts::mount_points_below(folder)?;
     if let Some(point) = mounted.first() {
         return Err(format!("{} is still mounted", point.display()));
+    }
+    // While its image is there, a later sweep can still find the device.
+    if let Some((device, image)) = loops::loops_below(folder)?.first() {
+        return Err(format!("{device} still holds {}", image.display()));
     }
     fs::remove_dir_all(folder)
         .map_err(|error| format!("cannot remove {}: {error}", folder.display()))
