@@ -55,6 +55,12 @@ impl<'a> View<'a> {
         self.target().durability.verdict
     }
 
+    /// The verdict allows more than defaults.
+    #[must_use]
+    pub fn may_recommend(&self) -> bool {
+        self.verdict().may_recommend() && self.target().durability.may_recommend
+    }
+
     /// The margins in force.
     #[must_use]
     pub fn limits(&self) -> Limits {

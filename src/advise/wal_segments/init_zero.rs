@@ -143,7 +143,7 @@ fn own_legs<'a>(view: &View<'a>, role: &Role) -> Result<Vec<Leg<'a>>, Gap> {
     if role.is_standby() {
         for spot in role.cold {
             for case in [SPARSE, ZEROED] {
-                let contest = Contest::of(view, *spot, case, true)?;
+                let contest = Contest::of(view, *spot, case)?;
                 if contest.is_vague() || !contest.is_settled() {
                     return Err(inconclusive(view, contest.leg, RECYCLED));
                 }
