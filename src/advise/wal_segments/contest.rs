@@ -116,9 +116,10 @@ impl<'a> Contest<'a> {
 fn open(view: &View<'_>, leg: Leg<'_>, seen: &str) -> Gap {
     let worth_it = view.limits().worth_it();
     let seconds = view.longer(leg.ratio(), worth_it);
-    let command = view.command(
+    let command = view.again(
         "recycle",
-        &format!("--only 'recycle/life*' --time {seconds}"),
+        &leg.row.comparison,
+        &format!(" --time {seconds}"),
     );
     Gap::new(
         "inconclusive",
