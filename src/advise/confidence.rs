@@ -22,7 +22,7 @@ impl Confidence {
     #[must_use]
     pub fn new(view: &View<'_>) -> Self {
         let mut new = Self::default();
-        if !view.verdict().may_recommend() {
+        if !view.may_recommend() {
             new.lowest(words::unshown(view.verdict()));
         }
         for ground in &view.target().durability.grounds {

@@ -35,10 +35,9 @@ enum Allowed {
 }
 
 fn allowed(view: &View<'_>) -> Allowed {
-    let durability = &view.target().durability;
-    match durability.verdict {
+    match view.verdict() {
         DurabilityVerdict::NotDurable | DurabilityVerdict::NoFlushSeen => Allowed::Nothing,
-        verdict if verdict.may_recommend() && durability.may_recommend => Allowed::All,
+        _ if view.may_recommend() => Allowed::All,
         _ => Allowed::Keep,
     }
 }

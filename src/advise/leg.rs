@@ -130,8 +130,8 @@ impl<'a> Leg<'a> {
         };
         let of = format!("{}/{}", row.probe, row.comparison);
         let command = || {
-            let more = format!("--only '{of}' --drop-caches fadvise");
-            self.view.command(&row.probe, &more)
+            let more = " --drop-caches fadvise";
+            self.view.again(&row.probe, &row.comparison, more)
         };
         Gap::new(
             "not-proven-cold",
@@ -162,14 +162,13 @@ impl<'a> Leg<'a> {
             "budget" => format!(" --write-budget {}", self.view.larger_budget()),
             _ => String::new(),
         };
-        let only = format!("--only '{}/{}'{more}", row.probe, row.comparison);
         Gap {
             reason: format!("{} {how}{colon}{}", self.id(), why.unwrap_or_default()),
             hint: matches!(
                 code.as_str(),
                 "time" | "budget" | "interrupted" | "internal"
             )
-            .then(|| self.view.command(&row.probe, &only)),
+            .then(|| self.view.again(&row.probe, &row.comparison, &more)),
             code,
         }
     }

@@ -55,6 +55,12 @@ impl<'a> View<'a> {
         self.target().durability.verdict
     }
 
+    /// The verdict allows more than defaults.
+    #[must_use]
+    pub fn may_recommend(&self) -> bool {
+        self.verdict().may_recommend() && self.target().durability.may_recommend
+    }
+
     /// The margins in force.
     #[must_use]
     pub fn limits(&self) -> Limits {
@@ -162,6 +168,18 @@ impl<'a> View<'a> {
         format!("walprobe {probe} {dir}{space}{more}")
     }
 
+    /// The command that measures `comparison` again, and what the rules hold against it.
+    #[must_use]
+    pub fn again(&self, probe: &str, comparison: &str, more: &str) -> String {
+        let pattern = match (probe, comparison) {
+            ("sync", "bulk") => "sync/{commit*,bulk}".to_owned(),
+            ("sync", _) => "sync/commit*".to_owned(),
+            ("recycle", _) => "recycle/life*".to_owned(),
+            _ => format!("{probe}/*"),
+        };
+        self.command(probe, &format!("--only '{pattern}'{more}"))
+    }
+
     /// A time limit long enough to settle what this run left open, in whole tens of seconds.
     ///
     /// Intervals narrow with the square root of the rounds; there is no look after eight
@@ -211,7 +229,7 @@ impl<'a> View<'a> {
             }
             .to_owned(),
             reason,
-            hint: (!later).then(|| self.command(probe, &format!("--only '{of}'"))),
+            hint: (!later).then(|| self.again(probe, comparison, "")),
         }
     }
 }

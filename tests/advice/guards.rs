@@ -304,6 +304,21 @@ fn a_default_may_be_kept_where_durability_cannot_be_shown() {
 }
 
 #[test]
+fn a_rule_that_is_too_sure_is_not_believed() {
+    let mut report = subject();
+    report.targets[0].durability = verdict(DurabilityVerdict::NotTested);
+    let sure = Says(|rule, view| {
+        let mut finding = sound(rule, view);
+        finding.action = "keep".to_owned();
+        finding.value = Some("on".to_owned());
+        finding.confidence = "high".to_owned();
+        on(finding)
+    });
+    advise_by(&mut report, &[&sure]);
+    assert_eq!(report.targets[0].findings[0].confidence, "low");
+}
+
+#[test]
 fn a_flag_that_contradicts_the_verdict_is_heeded() {
     let mut report = all_change();
     report.targets[0].durability.may_recommend = false;

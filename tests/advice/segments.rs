@@ -141,7 +141,7 @@ fn in_place_without_any_life_says_nothing() {
     assert_eq!(not.reason_code, "not-planned");
     assert_eq!(
         not.hint.as_deref(),
-        Some("walprobe recycle /mnt/t --only 'recycle/life-cold'")
+        Some("walprobe recycle /mnt/t --only 'recycle/life*'")
     );
 }
 

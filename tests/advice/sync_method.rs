@@ -278,7 +278,7 @@ fn rows_that_are_not_there_are_not_planned() {
     assert_eq!(not.reason_code, "not-planned");
     assert_eq!(
         not.hint.as_deref(),
-        Some("walprobe sync /mnt/t --only 'sync/commit'")
+        Some("walprobe sync /mnt/t --only 'sync/commit*'")
     );
     empty.ended_by = EndedBy::Sigint;
     assert_eq!(

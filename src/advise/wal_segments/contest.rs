@@ -34,11 +34,8 @@ pub(super) enum Outcome {
 
 impl<'a> Contest<'a> {
     /// The figures, if both sides were measured and, where cold, shown to be.
-    pub(super) fn of(view: &View<'a>, spot: Spot, case: &str, cold: bool) -> Result<Self, Gap> {
+    pub(super) fn of(view: &View<'a>, spot: Spot, case: &str) -> Result<Self, Gap> {
         let leg = view.versus("recycle", spot.comparison, case, RECYCLED)?;
-        if cold && leg.is_cold() != Some(true) {
-            return Err(leg.not_cold());
-        }
         let waited = leg
             .ratio()
             .ok_or_else(|| open(view, leg, "has no interval"))?;
@@ -119,9 +116,10 @@ impl<'a> Contest<'a> {
 fn open(view: &View<'_>, leg: Leg<'_>, seen: &str) -> Gap {
     let worth_it = view.limits().worth_it();
     let seconds = view.longer(leg.ratio(), worth_it);
-    let command = view.command(
+    let command = view.again(
         "recycle",
-        &format!("--only 'recycle/life*' --time {seconds}"),
+        &leg.row.comparison,
+        &format!(" --time {seconds}"),
     );
     Gap::new(
         "inconclusive",

@@ -143,7 +143,7 @@ fn own_legs<'a>(view: &View<'a>, role: &Role) -> Result<Vec<Leg<'a>>, Gap> {
     if role.is_standby() {
         for spot in role.cold {
             for case in [SPARSE, ZEROED] {
-                let contest = Contest::of(view, *spot, case, true)?;
+                let contest = Contest::of(view, *spot, case)?;
                 if contest.is_vague() || !contest.is_settled() {
                     return Err(inconclusive(view, contest.leg, RECYCLED));
                 }
@@ -198,8 +198,8 @@ fn inconclusive(view: &View<'_>, leg: Leg<'_>, over: &str) -> Gap {
     );
     let seconds = view.longer(seen, 1.05);
     let row = leg.row;
-    let only = format!("--only '{}/{}' --time {seconds}", row.probe, row.comparison);
-    let command = view.command(&row.probe, &only);
+    let more = format!(" --time {seconds}");
+    let command = view.again(&row.probe, &row.comparison, &more);
     Gap::new(
         "inconclusive",
         format!("{} {told}", leg.id()),

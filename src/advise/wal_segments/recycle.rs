@@ -41,7 +41,7 @@ impl<'a> Bout<'a> {
             warm_gaps: Vec::new(),
         };
         for spot in role.cold {
-            match Contest::of(view, *spot, case, true) {
+            match Contest::of(view, *spot, case) {
                 Ok(contest) => {
                     let outcome = contest.outcome(view);
                     if let Outcome::Open(gap) = &outcome {
@@ -53,7 +53,7 @@ impl<'a> Bout<'a> {
             }
         }
         for spot in role.warm {
-            match Contest::of(view, *spot, case, false) {
+            match Contest::of(view, *spot, case) {
                 Ok(contest) => bout.warm.push(contest),
                 Err(gap) => bout.warm_gaps.push(gap),
             }
