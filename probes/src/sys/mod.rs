@@ -1,2 +1,3 @@
 //! System calls that no crate wraps safely: the only unsafe code.
 pub mod errno;
+pub mod process;
