@@ -95,8 +95,8 @@ impl Draft {
 
     /// The target's scratch folder, if one was made.
     #[must_use]
-    pub fn scratch(&self, target: usize) -> Option<&str> {
-        self.states[target].scratch.as_deref()
+    pub fn scratch(&self, target: usize) -> Option<String> {
+        self.states[target].scratch.clone()
     }
 
     /// Takes in what a child told of a target. True: worth saving.

@@ -8,7 +8,7 @@ use crate::{
     signals::Signals,
     stdout,
     worker::{Child, Said, how},
-    worker_child::Cleaned,
+    worker_child::{Cleaned, Cleaning},
 };
 
 /// What `walprobe clean` may take.
@@ -18,21 +18,30 @@ const TICK: Duration = Duration::from_millis(100);
 /// What a killed clean-up has to vanish.
 const DYING: Duration = Duration::from_millis(500);
 
-/// Cleans `dir` in a child, at most for `bound`. A signal beyond the first ends it early.
+/// Cleans `dir` in a child, or only one run's folder there, at most for `bound`. A signal
+/// beyond the first ends it early.
 ///
 /// # Errors
-/// Why it is not known what was removed.
-pub fn in_child(dir: &str, bound: Duration, signals: &Signals) -> Result<Cleaned, String> {
-    let child = Child::start(&["worker", "--clean", dir], String::new())
-        .map_err(|e| format!("cannot start a process: {e}"))?;
+/// The directory cannot be used, or it is not known what was removed.
+pub fn in_child(
+    dir: &str,
+    run_id: Option<&str>,
+    bound: Duration,
+    signals: &Signals,
+) -> Result<Cleaned, Failure> {
+    let broken = |why: &str| Failure::broken(format!("cannot clean {dir}: {why}"));
+    let mut arguments = vec!["worker", "--clean", dir];
+    arguments.extend(run_id.iter().flat_map(|id| ["--run", *id]));
+    let child = Child::start(&arguments, String::new())
+        .map_err(|e| broken(&format!("cannot start a process: {e}")))?;
     let before = signals.count();
     let mut clock = Stopwatch::start();
     let mut closed = false;
-    let result = loop {
+    let told = loop {
         match child.hear(TICK) {
             Some(Said::Line(line)) => {
-                if let Ok(cleaned) = serde_json::from_slice::<Cleaned>(&line) {
-                    break Ok(cleaned);
+                if let Ok(told) = serde_json::from_slice::<Cleaning>(&line) {
+                    break Ok(told);
                 }
             }
             Some(Said::Stderr(line)) => say(&line),
@@ -43,37 +52,35 @@ pub fn in_child(dir: &str, bound: Duration, signals: &Signals) -> Result<Cleaned
             break Err(None);
         }
         if clock.lived() > bound {
-            let seconds = bound.as_secs();
-            break Err(Some(format!("no answer within {seconds} s")));
+            break Err(Some(format!("no answer within {} s", bound.as_secs())));
         }
         if signals.count() > before.max(1) {
             break Err(Some("interrupted".to_owned()));
         }
     };
     let status = child.kill(DYING);
-    result.map_err(|why| why.unwrap_or_else(|| format!("the clean-up {}", how(status))))
+    match told {
+        Ok(Cleaning::Done(cleaned)) => Ok(cleaned),
+        Ok(Cleaning::Refused { message, hint }) => Err(Failure {
+            hints: hint.into_iter().collect(),
+            ..Failure::refused(message)
+        }),
+        Err(Some(why)) => Err(broken(&why)),
+        Err(None) => Err(broken(&format!("the clean-up {}", how(status)))),
+    }
 }
 
 /// `walprobe clean DIR`.
 ///
 /// # Errors
-/// It is not known what was removed.
+/// The directory cannot be used, or it is not known what was removed.
 pub fn command(dir: &str) -> Result<Exit, Failure> {
     let signals =
         Signals::catch().map_err(|e| Failure::broken(format!("cannot catch signals: {e}")))?;
-    let cleaned = match in_child(dir, COMMAND, &signals) {
-        Ok(cleaned) => cleaned,
-        Err(why) => {
-            let failure = Failure::broken(format!("cannot clean {dir}: {why}"));
-            return match signals.first() {
-                Some(signal) => {
-                    failure.say();
-                    Ok(Exit::Signal(signal))
-                }
-                None => Err(failure),
-            };
-        }
-    };
+    let cleaned = in_child(dir, None, COMMAND, &signals).map_err(|failure| Failure {
+        exit: signals.first().map_or(failure.exit, Exit::Signal),
+        ..failure
+    })?;
     let printed = stdout(&tell(dir, &cleaned));
     if cleaned.left.is_empty() && cleaned.running.is_empty() {
         return Ok(printed);

@@ -40,7 +40,12 @@ pub enum Job {
     /// Hidden: the child that measures.
     Worker,
     /// Hidden: the child that cleans.
-    WorkerClean(String),
+    WorkerClean {
+        /// The directory that was measured.
+        dir: String,
+        /// The run whose folder it is; none for all that are dead.
+        run_id: Option<String>,
+    },
 }
 
 /// Options of the measuring commands.
@@ -196,7 +201,10 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Job, clap:
         "list" => Ok(Job::List),
         "clean" => Ok(Job::Clean(dir(matches))),
         "worker" => Ok(match matches.get_one::<String>("clean") {
-            Some(dir) => Job::WorkerClean(dir.clone()),
+            Some(dir) => Job::WorkerClean {
+                dir: dir.clone(),
+                run_id: matches.get_one::<String>("run").cloned(),
+            },
             None => Job::Worker,
         }),
         probe => measure(
@@ -251,7 +259,8 @@ pub fn command() -> Command {
             Command::new("worker")
                 .about("A child process of walprobe")
                 .hide(true)
-                .arg(clap::Arg::new("clean").long("clean").value_name("DIR")),
+                .arg(clap::Arg::new("clean").long("clean").value_name("DIR"))
+                .arg(clap::Arg::new("run").long("run").value_name("ID")),
         )
         .after_help(after_help())
 }

@@ -58,7 +58,7 @@ pub fn main() -> ExitCode {
     match job {
         // A panic here is the parent's to report.
         Job::Worker => worker_child::measure().into(),
-        Job::WorkerClean(dir) => worker_child::clean(&dir).into(),
+        Job::WorkerClean { dir, run_id } => worker_child::clean_up(&dir, run_id.as_deref()).into(),
         job => {
             close_all_on_exec();
             ignore_signals(&[worker_child::SIGXFSZ]);
@@ -75,7 +75,7 @@ fn parent(job: Job) -> Exit {
         Job::Facts(options) => measure::facts(*options),
         Job::List => Ok(stdout(&list::list())),
         Job::Clean(dir) => clean::command(&dir),
-        Job::Worker | Job::WorkerClean(_) => Ok(Exit::Broken),
+        Job::Worker | Job::WorkerClean { .. } => Ok(Exit::Broken),
     };
     ended.unwrap_or_else(|failure| {
         failure.say();

@@ -20,6 +20,9 @@ const OURS_BYTES: u64 = 256 << 20;
 /// How a CSV file of ours begins, in every version of the format.
 const CSV_START: &str = "schema,run_id,";
 
+/// How a postgresql.conf fragment of ours begins.
+const CONF_START: &str = "# walprobe ";
+
 /// One file that was asked for.
 #[derive(Debug)]
 pub struct Output {
@@ -198,7 +201,7 @@ fn ours(format: &str, path: &Path) -> io::Result<bool> {
     let line = String::from_utf8_lossy(&line);
     Ok(match format {
         "csv" => line.starts_with(CSV_START),
-        _ => line.starts_with('#') && line.contains("walprobe"),
+        _ => line.starts_with(CONF_START),
     })
 }
 

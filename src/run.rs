@@ -228,38 +228,48 @@ impl Run {
 
     /// What is left of the target's scratch folder, after cleaning up where the child did not.
     fn left_behind(&mut self, target: usize, outcome: &Outcome, time: Duration) -> Vec<String> {
-        let mut left = match (&outcome.ending, self.draft.scratch(target)) {
-            (Ending::Done { left_behind, .. }, _) => left_behind.clone(),
-            (Ending::Refused { .. }, _) | (_, None) => Vec::new(),
-            (_, Some(scratch)) => vec![scratch.to_owned()],
+        let left = match &outcome.ending {
+            Ending::Done { left_behind, .. } => left_behind.clone(),
+            Ending::Refused { .. } => Vec::new(),
+            // What hangs in the kernel holds the folder; a clean-up could only hang beside it.
+            _ if !outcome.gone => self.draft.scratch(target).into_iter().collect(),
+            _ => self.clean_up(target, outcome, time),
         };
-        let dir = self.draft.report().targets[target].dir.clone();
-        let cleaned_up = matches!(outcome.ending, Ending::Done { .. });
-        if !left.is_empty() && !cleaned_up && outcome.gone {
-            let rest = (time + OVERTIME).saturating_sub(outcome.lived);
-            let bound = match outcome.asked {
-                Some(Why::Signal) => CLEANING,
-                _ => CLEANING.min(rest.max(CLEANING_LEAST)),
-            };
-            self.console.clear();
-            match clean::in_child(&dir, bound, &self.signals) {
-                Ok(cleaned) => left.retain(|path| cleaned.is_left(path)),
-                Err(why) => self
-                    .console
-                    .note(&format!("walprobe: cannot clean {dir}: {why}")),
-            }
-        }
         for path in &left {
             self.console
                 .note(&format!("walprobe: {path} was left behind"));
         }
         if !left.is_empty() {
-            let command = clean::hint(&dir);
-            self.console.note(&format!(
-                "hint: {command} removes it once the directory answers"
-            ));
+            let command = clean::hint(&self.task.dirs[target]);
+            self.console.note(&format!("hint: {command} tries again"));
         }
         left
+    }
+
+    /// Cleans up after a child that did not. What is left.
+    fn clean_up(&mut self, target: usize, outcome: &Outcome, time: Duration) -> Vec<String> {
+        let rest = (time + OVERTIME).saturating_sub(outcome.lived);
+        let bound = match outcome.asked {
+            Some(Why::Signal) => CLEANING,
+            _ => CLEANING.min(rest.max(CLEANING_LEAST)),
+        };
+        self.console.clear();
+        let dir = &self.task.dirs[target];
+        let run_id = Some(self.task.request.run_id.as_str());
+        match clean::in_child(dir, run_id, bound, &self.signals) {
+            Ok(cleaned) => {
+                for (path, why) in &cleaned.left {
+                    self.console
+                        .note(&format!("walprobe: cannot remove {path}: {why}"));
+                }
+                let left = cleaned.left.into_iter().map(|(path, _)| path);
+                left.chain(cleaned.running).collect()
+            }
+            Err(failure) => {
+                self.console.note(&format!("walprobe: {}", failure.message));
+                self.draft.scratch(target).into_iter().collect()
+            }
+        }
     }
 
     fn tell_ending(&mut self, target: usize, outcome: &Outcome) {

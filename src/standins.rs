@@ -1,5 +1,5 @@
 //! Stands in for parts that are not in this branch: replaced at the merge by
-//! `walprobe_probes::{target, worker}` and by `crate::{advise, render}`.
+//! `walprobe_probes::{clean, worker}` and by `crate::{advise, render}`.
 
 pub mod worker {
     //! The measuring half's flow.
@@ -32,12 +32,21 @@ pub mod worker {
     }
 }
 
-pub mod target {
+pub mod clean {
     //! Cleaning up.
     use std::path::Path;
 
-    /// What a clean-up did.
+    /// Why a directory is not used.
     #[derive(Debug)]
+    pub struct Refused {
+        /// For the user.
+        pub message: String,
+        /// What to do.
+        pub hint: Option<String>,
+    }
+
+    /// What a clean-up did.
+    #[derive(Debug, Default)]
     pub struct CleanReport {
         /// Removed paths.
         pub removed: Vec<String>,
@@ -48,13 +57,25 @@ pub mod target {
     }
 
     /// Finds nothing.
-    #[must_use]
-    pub fn clean(_dir: &Path) -> CleanReport {
-        CleanReport {
-            removed: Vec::new(),
-            left: Vec::new(),
-            running: Vec::new(),
+    ///
+    /// # Errors
+    /// It is no directory.
+    pub fn clean(dir: &Path) -> Result<CleanReport, Refused> {
+        if dir.is_dir() {
+            return Ok(CleanReport::default());
         }
+        Err(Refused {
+            message: format!("cannot use {}: not a directory", dir.display()),
+            hint: None,
+        })
+    }
+
+    /// Finds nothing.
+    ///
+    /// # Errors
+    /// It is no directory.
+    pub fn clean_run(dir: &Path, _run_id: &str) -> Result<CleanReport, Refused> {
+        clean(dir)
     }
 }
 
@@ -92,7 +113,7 @@ pub mod render {
             Ok(match self.0 {
                 "json" => serde_json::to_string_pretty(report)? + "\n",
                 "csv" => "schema,run_id,started_at,host\n".to_owned(),
-                "conf" => "# Written by walprobe\n".to_owned(),
+                "conf" => "# walprobe 0\n".to_owned(),
                 _ => format!("{} targets\n", report.targets.len()),
             })
         }

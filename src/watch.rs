@@ -147,12 +147,13 @@ pub fn watch(
             break verdict;
         }
     };
+    let silent = clock.lived().saturating_sub(state.heard_at);
     // Also after an end of its own: others of its group may live on.
     let status = child.kill(DYING);
     let gone = status.is_some();
     let ending = match (state.last_word, verdict) {
         (Some(ending), _) => ending,
-        (None, Verdict::NoAnswer) => Ending::NoAnswer(clock.lived() - state.heard_at),
+        (None, Verdict::NoAnswer) => Ending::NoAnswer(silent),
         (None, Verdict::Overdue) => Ending::Overdue,
         (None, Verdict::Ended) => Ending::Died(how(status)),
         (None, Verdict::Mute) => Ending::Died("closed its output and went on".to_owned()),

@@ -19,10 +19,25 @@ use walprobe_probes::{event::Event, request::Request, sys::process::ignore_signa
 
 use crate::{
     error::{Exit, say},
-    standins::{target, worker},
+    standins::{clean, worker},
 };
 
-/// What a clean-up did, as one line.
+/// What a clean-up told, as one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cleaning {
+    /// It was done.
+    Done(Cleaned),
+    /// The directory cannot be used.
+    Refused {
+        /// For the user.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+}
+
+/// What a clean-up did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cleaned {
     /// Removed.
@@ -31,18 +46,6 @@ pub struct Cleaned {
     pub left: Vec<(String, String)>,
     /// Held by a process that still runs.
     pub running: Vec<String>,
-}
-
-impl Cleaned {
-    /// Whether something of `path` is still there, or of a folder that holds it.
-    #[must_use]
-    pub fn is_left(&self, path: &str) -> bool {
-        let left = self.left.iter().map(|(left, _)| left);
-        left.chain(&self.running).any(|left| {
-            let (left, path) = (Path::new(left), Path::new(path));
-            left.starts_with(path) || path.starts_with(left)
-        })
-    }
 }
 
 /// Measures one directory: the request is one JSON line on stdin.
@@ -80,18 +83,28 @@ pub fn measure() -> Exit {
     Exit::Done
 }
 
-/// Removes what a dead run left in `dir`, and tells what it did.
+/// Removes what dead runs left in `dir`, or one of them, and tells what it did.
 #[must_use]
-pub fn clean(dir: &str) -> Exit {
+pub fn clean_up(dir: &str, run_id: Option<&str>) -> Exit {
     settle_in(c"walprobe-clean");
-    let report = target::clean(Path::new(dir));
-    let cleaned = Cleaned {
-        removed: report.removed,
-        left: report.left,
-        running: report.running,
+    let dir = Path::new(dir);
+    let cleaned = match run_id {
+        Some(run_id) => clean::clean_run(dir, run_id),
+        None => clean::clean(dir),
+    };
+    let cleaning = match cleaned {
+        Ok(report) => Cleaning::Done(Cleaned {
+            removed: report.removed,
+            left: report.left,
+            running: report.running,
+        }),
+        Err(refused) => Cleaning::Refused {
+            message: refused.message,
+            hint: refused.hint,
+        },
     };
     // Nobody listens any more: what was to be done is done.
-    let _ = tell(&cleaned);
+    let _ = tell(&cleaning);
     Exit::Done
 }
 
@@ -137,17 +150,6 @@ fn broken(message: &str) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_left_inside_leaves_the_folder() {
-        let cleaned = Cleaned {
-            removed: vec!["/t/a".to_owned()],
-            left: vec![("/t/b/seg-1".to_owned(), "busy".to_owned())],
-            running: vec!["/t/c".to_owned()],
-        };
-        let left = ["/t/a", "/t/b", "/t/c", "/t/bb"].map(|p| cleaned.is_left(p));
-        assert_eq!(left, [false, true, true, false]);
-    }
 
     #[test]
     fn only_stop_or_the_end_ends_the_wait() {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Plays walprobe's child process for tests/worker.rs, by the name of an oddity in $FAKE.
-# The parent starts it as `fake-worker.sh worker [--clean DIR]` in builds with debug
+# The parent starts it as `fake-worker.sh worker [--clean DIR [--run ID]]` in builds with debug
 # assertions when WALPROBE_TEST_WORKER names it. Every process that it leaves can be found
 # by $FAKE_MARK in its environment.
 set -u
@@ -25,11 +25,13 @@ if [ "${2-}" = --clean ]; then
     scratch="$3/.walprobe-fake"
     case "${FAKE_CLEAN-}" in
         hang) hang ;;
-        left) say "{\"removed\":[],\"left\":[[\"$scratch\",\"Permission denied\"]],\"running\":[]}" ;;
+        left) say "{\"done\":{\"removed\":[],\"left\":[[\"$scratch\",\"Permission denied\"]],\"running\":[]}}" ;;
+        runs) say "{\"done\":{\"removed\":[],\"left\":[],\"running\":[\"$scratch\"]}}" ;;
+        refuses) say "{\"refused\":{\"message\":\"cannot use $3: Not a directory (os error 20)\",\"hint\":\"give a directory\"}}" ;;
         dies) kill -9 $$ ;;
         *)
             if rmdir "$scratch" 2>/dev/null; then removed="\"$scratch\""; else removed=; fi
-            say "{\"removed\":[$removed],\"left\":[],\"running\":[]}" ;;
+            say "{\"done\":{\"removed\":[$removed],\"left\":[],\"running\":[]}}" ;;
     esac
     exit 0
 fi

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     thread::sleep,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -82,33 +82,42 @@ impl Stage {
         panic!("{} never came", ready.display());
     }
 
-    /// The command lines of processes that carry the mark.
-    fn survivors(&self) -> Vec<String> {
+    /// Processes that carry the mark: their numbers and command lines.
+    fn survivors(&self) -> Vec<(i32, String)> {
         let wanted = format!("FAKE_MARK={}", self.mark);
-        let of = |pid: &Path| {
-            let environment = fs::read(pid.join("environ")).ok()?;
+        let of = |process: &Path| {
+            let pid = process.file_name()?.to_str()?.parse().ok()?;
+            let environment = fs::read(process.join("environ")).ok()?;
             let mut variables = environment.split(|b| *b == 0);
             variables.find(|v| *v == wanted.as_bytes())?;
-            let line = fs::read(pid.join("cmdline")).ok()?;
-            Some(String::from_utf8_lossy(&line).replace('\0', " "))
+            let line = fs::read(process.join("cmdline")).ok()?;
+            Some((pid, String::from_utf8_lossy(&line).replace('\0', " ")))
         };
         let processes = fs::read_dir("/proc").unwrap();
         processes.filter_map(|p| of(&p.ok()?.path())).collect()
     }
 
-    /// Nothing in the directory, no process.
+    /// Nothing in the directory, no process; killed ones have a moment to vanish.
     fn is_clean(&self) {
         let left: Vec<_> = fs::read_dir(self.path())
             .unwrap()
             .map(|e| e.unwrap().file_name())
             .collect();
         assert!(left.is_empty(), "{left:?}");
-        assert_eq!(self.survivors(), [""; 0]);
+        for _ in 0..100 {
+            if self.survivors().is_empty() {
+                return;
+            }
+            sleep(Duration::from_millis(50));
+        }
+        panic!("{:?}", self.survivors());
     }
 }
 
 /// How a run ended.
 struct Ended {
+    /// Wall time from when it was waited for.
+    took: Duration,
     code: Option<i32>,
     stdout: String,
     stderr: String,
@@ -121,6 +130,7 @@ impl Ended {
 
     /// Reads both pipes to their end: whoever still holds them keeps this waiting.
     fn wait(child: Child) -> Self {
+        let began = SystemTime::now();
         let pid = Pid::from_child(&child);
         let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || sender.send(child.wait_with_output()));
@@ -132,6 +142,7 @@ impl Ended {
             })
             .unwrap();
         Self {
+            took: began.elapsed().unwrap_or_default(),
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
@@ -257,7 +268,8 @@ fn silence_is_a_fault_of_the_case_in_flight() {
 fn what_could_not_be_cleaned_up_is_named() {
     for (clean, why) in [
         ("hang", "no answer within"),
-        ("left", "was left behind"),
+        ("left", "Permission denied"),
+        ("runs", "was left behind"),
         ("dies", "was killed by SIGKILL"),
     ] {
         let stage = Stage::new();
@@ -276,6 +288,12 @@ fn what_could_not_be_cleaned_up_is_named() {
             "{clean}"
         );
         assert!(ended.stderr.contains(why), "{clean}: {}", ended.stderr);
+        // The promise: ten seconds after the silence was called one.
+        assert!(
+            ended.took < Duration::from_secs(12),
+            "{clean}: {:?}",
+            ended.took
+        );
         let hint = format!("hint: walprobe clean {}", stage.str());
         assert!(ended.stderr.contains(&hint), "{}", ended.stderr);
         assert!(ended.stderr.contains(&scratch), "{}", ended.stderr);
@@ -387,9 +405,12 @@ fn a_process_that_cannot_be_reached_holds_nothing_of_the_shells() {
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         assert_eq!(rows(&ended.report())[3], row, "{fake}");
         let survivors = stage.survivors();
-        assert_eq!(survivors, ["sleep 30 "], "the test needs it alive");
-        let names: Vec<_> = fs::read_dir(stage.path()).unwrap().collect();
-        assert!(names.is_empty(), "{names:?}");
+        let alive = |line: &str| survivors.iter().any(|(_, l)| l.starts_with(line));
+        assert!(alive("sleep 30"), "the test needs it alive: {survivors:?}");
+        for (pid, _) in survivors {
+            let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+        }
+        stage.is_clean();
     }
 }
 
@@ -439,6 +460,7 @@ fn a_signal_prints_what_was_measured() {
 
 #[test]
 fn a_child_that_does_not_stop_is_killed_after_its_grace_or_a_second_signal() {
+    let mut took = Vec::new();
     for signals in [1, 2] {
         let stage = Stage::new();
         let arguments = ["all", "--format", "json", stage.str()];
@@ -455,7 +477,9 @@ fn a_child_that_does_not_stop_is_killed_after_its_grace_or_a_second_signal() {
         assert_eq!(report.ended_by, EndedBy::Sigint);
         assert_eq!(rows(&report)[3], "skipped interrupted 0");
         stage.is_clean();
+        took.push(ended.took);
     }
+    assert!(took[1] * 2 < took[0], "the second hurries: {took:?}");
 }
 
 #[test]
@@ -656,19 +680,19 @@ fn clean_tells_what_it_did() {
     let ended = Ended::of(stage.command("", &["clean", stage.str()]));
     assert!(ended.stdout.starts_with("nothing of walprobe's is left"));
     assert_eq!(ended.code, Some(0));
-    let mut command = stage.command("", &["clean", stage.str()]);
-    command.env("FAKE_CLEAN", "left");
-    let ended = Ended::of(command);
-    assert_eq!(ended.code, Some(3));
-    assert!(
-        ended.stdout.contains("could not remove"),
-        "{}",
-        ended.stdout
-    );
-    let mut command = stage.command("", &["clean", stage.str()]);
-    command.env("FAKE_CLEAN", "dies");
-    let ended = Ended::of(command);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), ""));
-    assert!(ended.stderr.contains("cannot clean"), "{}", ended.stderr);
+    for (fake, code, printed, said) in [
+        ("left", 3, "could not remove", ""),
+        ("runs", 3, "a process still uses it", ""),
+        ("refuses", 2, "", "hint: give a directory"),
+        ("dies", 3, "", "cannot clean"),
+    ] {
+        let mut command = stage.command("", &["clean", stage.str()]);
+        command.env("FAKE_CLEAN", fake);
+        let ended = Ended::of(command);
+        assert_eq!(ended.code, Some(code), "{fake}");
+        assert_eq!(ended.stdout.is_empty(), printed.is_empty(), "{fake}");
+        assert!(ended.stdout.contains(printed), "{fake}: {}", ended.stdout);
+        assert!(ended.stderr.contains(said), "{fake}: {}", ended.stderr);
+    }
     stage.is_clean();
 }
