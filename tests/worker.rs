@@ -72,14 +72,7 @@ impl Stage {
 
     /// Waits until the child says that it waits.
     fn ready(&self) {
-        let ready = self.path().join(".walprobe-fake.ready");
-        for _ in 0..600 {
-            if ready.exists() {
-                return;
-            }
-            sleep(Duration::from_millis(50));
-        }
-        panic!("{} never came", ready.display());
+        wait_for(&self.path().join(".walprobe-fake.ready"));
     }
 
     /// Processes that carry the mark: their numbers and command lines.
@@ -112,6 +105,17 @@ impl Stage {
         }
         panic!("{:?}", self.survivors());
     }
+}
+
+/// Waits until there is such a file.
+fn wait_for(path: &Path) {
+    for _ in 0..600 {
+        if path.exists() {
+            return;
+        }
+        sleep(Duration::from_millis(50));
+    }
+    panic!("{} never came", path.display());
 }
 
 /// How a run ended.
@@ -434,6 +438,7 @@ fn a_signal_prints_what_was_measured() {
         ];
         let child = stage.command("stops", &arguments).spawn().unwrap();
         stage.ready();
+        wait_for(&json);
         // Saved after the first comparison: a document already, and not finished.
         let so_far: Report = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
         assert_eq!(
@@ -517,16 +522,9 @@ fn the_child_of_a_killed_parent_learns_it_by_its_stdin() {
     child.kill().unwrap();
     child.wait().unwrap();
     let stopped = stage.path().join(".walprobe-fake.stopped");
-    for _ in 0..200 {
-        if stopped.exists() {
-            fs::remove_file(&stopped).unwrap();
-            sleep(Duration::from_millis(200));
-            stage.is_clean();
-            return;
-        }
-        sleep(Duration::from_millis(50));
-    }
-    panic!("it went on");
+    wait_for(&stopped);
+    fs::remove_file(&stopped).unwrap();
+    stage.is_clean();
 }
 
 #[test]
