@@ -29,17 +29,18 @@ impl Probe for Durability {
         &CARD
     }
 
-    fn plan(&self, _request: &Request, _facts: &Facts) -> Vec<Group> {
+    fn plan(&self, request: &Request, _facts: &Facts) -> Vec<Group> {
+        let writes = request.syncs.unwrap_or(SYNCS).max(1);
         let case = |name: &str, syncs: u64| Case {
             name: name.to_owned(),
             params: [
-                ("writes", json!(SYNCS)),
+                ("writes", json!(writes)),
                 ("write_bytes", json!(PAGE_BYTES)),
                 ("syncs", json!(syncs)),
             ]
             .into(),
-            op_bytes: 2 * SYNCS * PAGE_BYTES,
-            file_bytes: SYNCS * PAGE_BYTES,
+            op_bytes: 2 * writes * PAGE_BYTES,
+            file_bytes: writes * PAGE_BYTES,
             op_syncs: syncs + 1,
             ..Case::default()
         };
@@ -47,8 +48,8 @@ impl Probe for Durability {
             probe: CARD.id,
             weight: 0.0,
             cases: vec![
-                case("fdatasync", SYNCS),
-                case("fsync-extending", SYNCS),
+                case("fdatasync", writes),
+                case("fsync-extending", writes),
                 case("write-only", 0),
             ],
             compare: vec![Comparison::plain("check", "commit")],
@@ -62,7 +63,10 @@ impl Probe for Durability {
             "fsync-extending" => Kind::FsyncExtending,
             _ => Kind::WriteOnly,
         };
-        Ok(Run::Once(Box::new(Check { kind })))
+        Ok(Run::Once(Box::new(Check {
+            kind,
+            writes: case.params["writes"].as_u64().unwrap_or(SYNCS),
+        })))
     }
 }
 
@@ -75,6 +79,7 @@ enum Kind {
 
 struct Check {
     kind: Kind,
+    writes: u64,
 }
 
 impl Study for Check {
@@ -91,7 +96,7 @@ impl Study for Check {
         page.fill_incompressible(lab.request.seed);
         if self.kind != Kind::FsyncExtending {
             let zeros = vec![0; PAGE_BYTES as usize];
-            file.zero_fill(SYNCS * PAGE_BYTES, &zeros, lab.pulse)?;
+            file.zero_fill(self.writes * PAGE_BYTES, &zeros, lab.pulse)?;
             file.fsync()?;
         }
         lab.hooks.settle()?;
@@ -99,7 +104,7 @@ impl Study for Check {
         let flushes_before = lab.counters.flushes_by_device();
         let from = lab.clock.now_ns();
         lap.leg("commit", 1.0);
-        for n in 0..SYNCS {
+        for n in 0..self.writes {
             if lap.interrupted() {
                 return Err(Stop::Interrupted);
             }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::report::{Device, Durability, FactMap, Row};
 
 /// One case that will have a row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlannedCase {
     /// Probe id.
     pub probe: String,

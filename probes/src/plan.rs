@@ -50,8 +50,10 @@ pub fn groups(request: &Request, facts: &Facts, selection: &Selection) -> Vec<Pl
     let mut out = Vec::new();
     for probe in PROBES {
         let id = probe.card().id;
-        let first = id == "durability";
-        if !first && !request.probes.iter().any(|p| p == id) {
+        let asked = request.probes.iter().any(|p| p == id);
+        // Nothing is written where only facts are asked for.
+        let first = id == "durability" && !request.probes.is_empty();
+        if !asked && !first {
             continue;
         }
         for mut group in probe.plan(request, facts) {

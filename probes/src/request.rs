@@ -100,6 +100,9 @@ pub struct Request {
     pub commit_bytes: Option<u64>,
     /// Segment size (16 MiB).
     pub segment_bytes: u64,
+    /// Syncs of the durability check; none leaves the number to the probe.
+    #[serde(default)]
+    pub syncs: Option<u64>,
     /// Go on where a directory looks like a live pg_wal or data directory.
     pub force: bool,
     /// Print the plan, create nothing.

@@ -48,6 +48,7 @@ fn request(dir: &Path) -> Request {
         drop_caches: DropCaches::None,
         commit_bytes: None,
         segment_bytes: 16 << 20,
+        syncs: None,
         force: false,
         dry_run: false,
         op_timeout_s: 60.0,

@@ -364,7 +364,7 @@ fn settled(run: &GroupRun<'_>) -> bool {
                 || run.cases.iter().zip(pairs).all(|(case, pairing)| {
                     !case.is_active()
                         || comparison.baseline.as_deref() == Some(case.case.name.as_str())
-                        || pairing.ratio.len() == 0
+                        || pairing.ratio.is_empty()
                         || pairing.ratio.verdict() != Verdict::Inconclusive
                 })
         })

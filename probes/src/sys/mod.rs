@@ -13,5 +13,6 @@ pub mod fiemap;
 pub mod flags;
 pub mod libc_version;
 pub mod loopdev;
+pub mod process;
 pub mod residency;
 pub mod statx;

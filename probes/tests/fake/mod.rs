@@ -228,6 +228,7 @@ pub(crate) fn request(seed: u64) -> Request {
         drop_caches: DropCaches::Auto,
         commit_bytes: None,
         segment_bytes: 16 << 20,
+        syncs: None,
         force: false,
         dry_run: false,
         op_timeout_s: 60.0,

@@ -1,0 +1,195 @@
+//! `walprobe list`: the catalogue, as the probes themselves plan it.
+//!
+//! Nothing is known of a target here, so a plan may be shorter or longer on a real one;
+//! `--dry-run` tells.
+
+use std::fmt::Write as _;
+
+use walprobe_probes::{
+    PROBES,
+    contract::{Case, Group, Need, Probe},
+    facts::Facts,
+    request::{DropCaches, Profile, Request},
+};
+
+use crate::size::show;
+
+/// The text of the list.
+#[must_use]
+pub fn list() -> String {
+    let mut text = String::new();
+    for probe in PROBES {
+        describe(*probe, &mut text);
+    }
+    text.push_str(
+        "* what the others of its comparison are compared with\n\
+         profile: the smallest that measures the case; an id or a part of it is what \
+         --only and --skip take\n",
+    );
+    text
+}
+
+/// One line of a probe's table.
+struct Line {
+    id: String,
+    profile: &'static str,
+    op: String,
+    space: String,
+    needs: String,
+}
+
+fn describe(probe: &dyn Probe, text: &mut String) {
+    let card = probe.card();
+    let _ = writeln!(text, "{}: {}", card.id, card.question);
+    if !card.needs.is_empty() {
+        let _ = writeln!(text, "  needs {}", needs(card.needs));
+    }
+    let lines = lines(probe);
+    let width = lines.iter().map(|l| l.id.len()).max().unwrap_or(0);
+    let head = Line {
+        id: "case".to_owned(),
+        profile: "profile",
+        op: "writes/op".to_owned(),
+        space: "space".to_owned(),
+        needs: "needs".to_owned(),
+    };
+    for line in std::iter::once(&head).chain(&lines) {
+        let row = format!(
+            "  {:<width$}  {:<8}  {:>9}  {:>9}  {}",
+            line.id, line.profile, line.op, line.space, line.needs
+        );
+        let _ = writeln!(text, "{}", row.trim_end());
+    }
+    text.push('\n');
+}
+
+/// Every case of every profile once, with the smallest profile that has it.
+fn lines(probe: &dyn Probe) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for profile in [Profile::Quick, Profile::Normal, Profile::Thorough] {
+        for group in probe.plan(&request(profile), &Facts::default()) {
+            for line in of_group(&group, profile) {
+                if lines.iter().all(|l| l.id != line.id) {
+                    lines.push(line);
+                }
+            }
+        }
+    }
+    lines
+}
+
+fn of_group(group: &Group, profile: Profile) -> impl Iterator<Item = Line> {
+    group.compare.iter().flat_map(move |comparison| {
+        group.cases.iter().map(move |case| {
+            let mark = if comparison.baseline.as_ref() == Some(&case.name) {
+                "*"
+            } else {
+                ""
+            };
+            Line {
+                id: format!("{}/{}/{}{mark}", group.probe, comparison.id, case.name),
+                profile: profile.as_str(),
+                op: show(case.op_bytes),
+                space: show(case.file_bytes),
+                needs: needs_of(case),
+            }
+        })
+    })
+}
+
+fn needs_of(case: &Case) -> String {
+    needs(&case.needs)
+}
+
+fn needs(needs: &[Need]) -> String {
+    let words: Vec<String> = needs.iter().map(need).collect();
+    words.join(", ")
+}
+
+fn need(need: &Need) -> String {
+    match need {
+        Need::Root => "root".to_owned(),
+        Need::ColdHook => "a way to drop caches".to_owned(),
+        Need::Fill => "--fill".to_owned(),
+        Need::Kernel(major, minor) => format!("Linux {major}.{minor}"),
+    }
+}
+
+/// A request of nobody's: the defaults.
+fn request(profile: Profile) -> Request {
+    Request {
+        dir: String::new(),
+        run_id: String::new(),
+        probes: PROBES.iter().map(|p| p.card().id.to_owned()).collect(),
+        only: Vec::new(),
+        skip: Vec::new(),
+        profile,
+        time_s: profile.seconds(),
+        budget_bytes: profile.budget_bytes(),
+        seed: 0,
+        drop_caches: DropCaches::Auto,
+        commit_bytes: None,
+        segment_bytes: 16 << 20,
+        syncs: None,
+        force: false,
+        dry_run: true,
+        op_timeout_s: 60.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use walprobe_probes::contract::{Card, Comparison, Lab, Run, Stop};
+
+    struct Fake;
+
+    impl Probe for Fake {
+        fn card(&self) -> &'static Card {
+            &Card {
+                id: "fake",
+                question: "is it listed?",
+                needs: &[Need::Kernel(6, 17)],
+                page: "docs/probes/fake.md",
+            }
+        }
+
+        fn plan(&self, request: &Request, _facts: &Facts) -> Vec<Group> {
+            let case = |name: &str| Case {
+                name: name.to_owned(),
+                needs: vec![Need::Root],
+                op_bytes: 8192,
+                file_bytes: 16 << 20,
+                ..Case::default()
+            };
+            let mut cases = vec![case("a"), case("b")];
+            if request.profile == Profile::Thorough {
+                cases.push(case("c"));
+            }
+            vec![Group {
+                probe: "fake",
+                weight: 1.0,
+                cases,
+                compare: vec![Comparison::judged("one", "one", "a")],
+            }]
+        }
+
+        fn open(&self, _case: &Case, _lab: &mut Lab<'_>) -> Result<Run, Stop> {
+            Err(Stop::Broken("it is never opened".to_owned()))
+        }
+    }
+
+    #[test]
+    fn cases_are_listed_once_with_their_smallest_profile() {
+        let mut text = String::new();
+        describe(&Fake, &mut text);
+        insta::assert_snapshot!(text, @r"
+        fake: is it listed?
+          needs Linux 6.17
+          case         profile   writes/op      space  needs
+          fake/one/a*  quick         8 KiB     16 MiB  root
+          fake/one/b   quick         8 KiB     16 MiB  root
+          fake/one/c   thorough      8 KiB     16 MiB  root
+        ");
+    }
+}

@@ -1,0 +1,120 @@
+//! The end of a run: rules, output files, stdout. Nothing here touches a target.
+//!
+//! A bug in a rule or a renderer must not take the measurements with it, so each runs
+//! guarded, and the document is printed with what is there.
+
+use std::{
+    io::{self, IsTerminal as _},
+    panic::{self, AssertUnwindSafe},
+};
+
+use walprobe_probes::report::Report;
+
+use crate::{
+    advise,
+    assemble::Draft,
+    cli::Show,
+    error::{Exit, say},
+    output::Outputs,
+    render::{self, Options, RENDERERS},
+    signals::{self, Signals},
+    stdout,
+};
+
+/// Finishes the report, writes the files that were asked for, and prints it.
+#[must_use]
+pub fn publish(draft: Draft, outputs: &Outputs, signals: &Signals, show: &Show) -> Exit {
+    let signal = signals.first();
+    let mut fine = !draft.broken();
+    let mut report = draft.finish(signal);
+    if let Some(signal) = signal {
+        complain(&format!("interrupted by {}", signals::name(signal)));
+    }
+    match advised(&report) {
+        Ok(advised) => report = advised,
+        Err(e) => {
+            complain(&format!("cannot derive recommendations: {e}"));
+            fine = false;
+        }
+    }
+    fine &= write_files(&report, outputs);
+    // What was to be saved is saved: from here on a signal may end the process.
+    signals.end_at_once();
+    match document(&show.format, &report, &show.options()) {
+        Ok(text) => fine &= stdout(&text) == Exit::Done,
+        Err(e) => {
+            complain(&e);
+            fine = false;
+        }
+    }
+    match signal {
+        Some(signal) => Exit::Signal(signal),
+        None if fine => Exit::Done,
+        None => Exit::Broken,
+    }
+}
+
+/// The report in one format.
+///
+/// # Errors
+/// The renderer refuses it, or panicked.
+pub fn document(format: &str, report: &Report, options: &Options) -> Result<String, String> {
+    let renderer = render::by_name(format).ok_or_else(|| format!("there is no format {format}"))?;
+    match guarded(|| renderer.render(report, options)) {
+        Ok(Ok(text)) => Ok(text),
+        Ok(Err(e)) => Err(format!("cannot print the report as {format}: {e:#}")),
+        Err(e) => Err(format!("cannot print the report as {format}: {e}")),
+    }
+}
+
+fn advised(report: &Report) -> Result<Report, String> {
+    guarded(|| {
+        let mut report = report.clone();
+        advise::advise(&mut report);
+        report
+    })
+}
+
+/// Whether all could be written.
+fn write_files(report: &Report, outputs: &Outputs) -> bool {
+    let mut fine = true;
+    for format in RENDERERS.iter().map(|r| r.name()) {
+        if outputs.formats().all(|f| f != format) {
+            continue;
+        }
+        let written = document(format, report, &Options::default())
+            .map_err(|e| vec![e])
+            .and_then(|text| outputs.finish(format, &text));
+        if let Err(messages) = written {
+            messages.iter().for_each(|m| complain(m));
+            fine = false;
+        }
+    }
+    fine
+}
+
+fn complain(message: &str) {
+    say(&format!("walprobe: {message}"));
+}
+
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|_| "it panicked".to_owned())
+}
+
+impl Show {
+    /// How to render for stdout.
+    fn options(&self) -> Options {
+        let out = io::stdout();
+        let terminal = out.is_terminal();
+        let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+        let columns = std::env::var("COLUMNS").ok();
+        let own = terminal
+            .then(|| rustix::termios::tcgetwinsize(&out).ok().map(|w| w.ws_col))
+            .flatten();
+        Options {
+            width: render::choose_width(self.width, columns.as_deref(), own),
+            color: terminal && !dumb && !set("NO_COLOR"),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The child's side: reads what to do from stdin, does it, tells it on stdout.
+//!
+//! The parent coordinates signals, so the child ignores them and stops when its stdin
+//! says so or ends, which it also does when the parent is killed. A parent that no longer
+//! listens is the same: stop, clean up, end.
+
+use std::{
+    io::{self, BufRead as _, Write as _},
+    path::Path,
+    sync::Arc,
+    thread,
+};
+
+use serde::{Deserialize, Serialize};
+use walprobe_probes::{
+    clean, contract::Pulse, event::Event, request::Request, sys::process::ignore_signals, worker,
+};
+
+use crate::error::{Exit, say};
+
+/// What a clean-up told, as one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cleaning {
+    /// It was done.
+    Done(Cleaned),
+    /// The directory cannot be used.
+    Refused {
+        /// For the user.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+}
+
+/// What a clean-up did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cleaned {
+    /// Removed.
+    pub removed: Vec<String>,
+    /// Not removed, and why.
+    pub left: Vec<(String, String)>,
+    /// Held by a process that still runs.
+    pub running: Vec<String>,
+}
+
+/// Measures one directory: the request is one JSON line on stdin.
+#[must_use]
+pub fn measure() -> Exit {
+    settle_in(c"walprobe-worker");
+    let mut line = String::new();
+    match io::stdin().lock().read_line(&mut line) {
+        Ok(0) => return Exit::Done,
+        Ok(_) => {}
+        Err(e) => return broken(&format!("cannot read the request: {e}")),
+    }
+    let request: Request = match serde_json::from_str(&line) {
+        Ok(request) => request,
+        Err(e) => return broken(&format!("cannot read the request: {e}")),
+    };
+    let pulse = Arc::new(Pulse::default());
+    let listener = Arc::clone(&pulse);
+    let listening = thread::Builder::new()
+        .name("stdin".to_owned())
+        .stack_size(128 << 10)
+        .spawn(move || {
+            wait_for_stop(io::stdin().lock());
+            listener.stop();
+        });
+    if let Err(e) = listening {
+        return broken(&format!("cannot start a thread: {e}"));
+    }
+    worker::run(&request, &pulse, &|event: &Event| {
+        if tell(event).is_err() {
+            pulse.stop();
+        }
+    });
+    Exit::Done
+}
+
+/// Removes what dead runs left in `dir`, or one of them, and tells what it did.
+#[must_use]
+pub fn clean_up(dir: &str, run_id: Option<&str>) -> Exit {
+    settle_in(c"walprobe-clean");
+    let dir = Path::new(dir);
+    let cleaned = match run_id {
+        Some(run_id) => clean::clean_run(dir, run_id),
+        None => clean::clean(dir),
+    };
+    let cleaning = match cleaned {
+        Ok(report) => Cleaning::Done(Cleaned {
+            removed: report.removed,
+            left: report.left,
+            running: report.running,
+        }),
+        Err(refused) => Cleaning::Refused {
+            message: refused.message,
+            hint: refused.hint,
+        },
+    };
+    // Nobody listens any more: what was to be done is done.
+    let _ = tell(&cleaning);
+    Exit::Done
+}
+
+/// Lines until `stop` or the end.
+fn wait_for_stop(input: impl io::BufRead) {
+    for line in input.lines() {
+        match line {
+            Ok(line) if line != "stop" => {}
+            _ => return,
+        }
+    }
+}
+
+fn settle_in(name: &std::ffi::CStr) {
+    // SIGPIPE is ignored by the runtime; SIGXFSZ becomes EFBIG, a result like others.
+    ignore_signals(&[
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+        SIGXFSZ,
+    ]);
+    let _ = rustix::thread::set_name(name);
+    // Short of memory, the kernel should take this process and not the database beside it.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "800");
+}
+
+/// signal-hook has no name for it.
+pub(crate) const SIGXFSZ: i32 = rustix::process::Signal::XFSZ.as_raw();
+
+fn tell(what: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    let mut out = io::stdout().lock();
+    out.write_all(&line)?;
+    out.flush()
+}
+
+fn broken(message: &str) -> Exit {
+    say(&format!("walprobe worker: {message}"));
+    Exit::Broken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_stop_or_the_end_ends_the_wait() {
+        let mut input = io::Cursor::new(b"x\nstop\nrest\n".to_vec());
+        wait_for_stop(&mut input);
+        assert_eq!(input.position(), 7);
+        let mut input = io::Cursor::new(b"x\n".to_vec());
+        wait_for_stop(&mut input);
+        assert_eq!(input.position(), 2);
+    }
+}

@@ -1,0 +1,135 @@
+//! The command line from outside: help, usage errors, and that stdout stays empty on them.
+
+use assert_cmd::Command;
+use walprobe_probes::PROBES;
+
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn walprobe(arguments: &[&str]) -> Ended {
+    let output = Command::new(env!("CARGO_BIN_EXE_walprobe"))
+        .args(arguments)
+        .env_remove("COLUMNS")
+        .output()
+        .unwrap();
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[test]
+fn help_of_a_measuring_command() {
+    let ended = walprobe(&["all", "--help"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!("all-help", ended.stdout);
+}
+
+#[test]
+fn help_of_facts() {
+    insta::assert_snapshot!("facts-help", walprobe(&["facts", "-h"]).stdout);
+}
+
+#[test]
+fn help_names_every_probe_and_every_exit_code() {
+    let ended = walprobe(&["--help"]);
+    assert_eq!(ended.code, Some(0));
+    for probe in PROBES {
+        let card = probe.card();
+        assert!(ended.stdout.contains(card.question), "{}", card.id);
+        let own = walprobe(&[card.id, "--help"]);
+        assert_eq!(own.code, Some(0), "{}", own.stderr);
+    }
+    for (code, _) in walprobe::error::TABLE {
+        assert!(ended.stdout.contains(&format!("\n  {code} ")), "{code}");
+    }
+    assert!(!ended.stdout.contains("worker"), "it is hidden");
+}
+
+#[test]
+fn version_is_on_stdout() {
+    let ended = walprobe(&["--version"]);
+    assert_eq!(ended.code, Some(0));
+    let expected = format!("walprobe {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(ended.stdout, expected);
+}
+
+#[test]
+fn wrong_usage_is_2_with_an_empty_stdout() {
+    for arguments in [
+        &[][..],
+        &["nonsense"],
+        &["all"],
+        &["all", "--nonsense", "/tmp"],
+        &["all", "--only", "a[", "/tmp"],
+        &["all", "--skip", "", "/tmp"],
+        &["all", "--segment-size", "16MB", "/tmp"],
+        &["all", "--write-budget", "0", "/tmp"],
+        &["all", "--time", "inf", "/tmp"],
+        &["all", "--format", "conf", "/tmp"],
+        &["all", "--json", "/nowhere/r.json", "/tmp"],
+        &["all", "--json", "/tmp", "/tmp"],
+        &["all", "/nowhere/at/all"],
+        &["facts", "/nowhere/at/all"],
+        &["facts", "--syncs", "0", "/tmp"],
+        &["clean"],
+        &["clean", "/a", "/b"],
+    ] {
+        let ended = walprobe(arguments);
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "", "{arguments:?}");
+        assert!(!ended.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn messages_say_what_is_wrong_and_what_to_do() {
+    for (arguments, parts) in [
+        (
+            &["all", "--only", "a[", "/tmp"][..],
+            &["--only", "unclosed character class"][..],
+        ),
+        (
+            &["all", "--segment-size", "16MB", "/tmp"],
+            &["power of two", "16MiB"],
+        ),
+        (
+            &["all", "--write-budget", "1Gig", "/tmp"],
+            &["'Gig' is not a unit", "GiB"],
+        ),
+        (
+            &["all", "--json", "/nowhere/r.json", "/tmp"],
+            &["walprobe: cannot write /nowhere/r.json: No such file or directory"],
+        ),
+    ] {
+        let ended = walprobe(arguments);
+        for part in parts {
+            assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_name_that_is_not_utf_8_is_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let output = Command::new(env!("CARGO_BIN_EXE_walprobe"))
+        .arg("all")
+        .arg(std::ffi::OsStr::from_bytes(b"/tmp/\xff"))
+        .output()
+        .unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+}
+
+#[test]
+fn the_list_shows_the_catalogue() {
+    let ended = walprobe(&["list"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    for probe in PROBES {
+        assert!(ended.stdout.contains(probe.card().question));
+    }
+    assert!(ended.stdout.contains("--only"));
+}
