@@ -54,7 +54,7 @@ pub fn hodges_lehmann(values: &[f64], level: f64) -> Option<Interval> {
 ///
 /// Averages ascend with both of their values, so one pass counts those up to a bound: the
 /// bounds are bisected until few are left between them, and only these are listed. After D. B.
-/// Johnson and T. Mizoguchi, SIAM Journal on Computing 7 (1978).
+/// Johnson and T. Mizoguchi, SIAM Journal on Computing 7 (1978). Never a negative zero.
 fn walsh(sorted: &[f64], rank: usize) -> f64 {
     let n = sorted.len();
     // Calls `row(i, end)` for each value: its averages with the values `i..end` are at most `x`.
@@ -85,7 +85,6 @@ fn walsh(sorted: &[f64], rank: usize) -> f64 {
         }
     }
     if low == high {
-        // No negative zero.
         return unorder(low) + 0.0;
     }
     let mut left = Vec::with_capacity(up_to - below);
