@@ -182,15 +182,15 @@ fn many_short_rounds_beat_few_long_ones() {
 #[test]
 fn careless_procedures_are_found_out() {
     let margins = Margins::default();
-    let group = Group::pair(noise::ROUND_EFFECT, 1.0, End::LastLook);
-    let (mut each_round, mut at_95) = (0, 0);
+    let group = Group::pair(TRACES[2], 1.0, End::LastLook);
+    let (mut each_fourth, mut at_95) = (0, 0);
     for seed in 0..RUNS {
         let logs = &group.run(seed).log_ratios[0];
         let different = |n: usize| {
             let verdict = judge(&logs[..n], &margins).verdict;
             matches!(verdict, Verdict::Faster | Verdict::Slower)
         };
-        each_round += usize::from((LOOKS[0]..=logs.len()).any(different));
+        each_fourth += usize::from((LOOKS[0]..=logs.len()).step_by(4).any(different));
         let excludes = |n: usize| {
             let i = hodges_lehmann(&logs[..n], 0.95).expect("enough rounds");
             (i.low > 0.0 || i.high < 0.0) && i.estimate.abs() > margins.differ.ln_1p()
@@ -201,7 +201,7 @@ fn careless_procedures_are_found_out() {
                 .any(excludes),
         );
     }
-    assert!(each_round > WRONG_AT_MOST, "{each_round}");
+    assert!(each_fourth > WRONG_AT_MOST, "{each_fourth}");
     assert!(at_95 > 3 * WRONG_AT_MOST, "{at_95}");
 
     let fixed = Group {
@@ -238,11 +238,11 @@ fn foretold_rounds_settle() {
 
 #[test]
 fn intervals_of_quantile_ratios_hold_the_truth() {
-    for (rounds, ops, q) in [(12, 84, 0.5), (12, 84, 0.99), (24, 42, 0.5)] {
-        let (covered, _) = quantile_coverage(rounds, ops, q, 250);
+    for (rounds, ops, q) in [(6, 84, 0.5), (12, 84, 0.5), (12, 84, 0.99)] {
+        let (covered, _) = quantile_coverage(rounds, ops, q, 150);
         assert!(
-            covered >= 246,
-            "{rounds} rounds, {ops} ops, {q}: {covered} of 250"
+            covered >= 147,
+            "{rounds} rounds, {ops} ops, {q}: {covered} of 150"
         );
     }
 }

@@ -6,5 +6,6 @@
 pub mod distribution;
 pub mod drift;
 pub mod histogram;
+pub mod hodges_lehmann;
 pub mod paired;
 pub mod quantile;

@@ -12,7 +12,9 @@ pub(crate) fn print() {
         for cases in [1, 3] {
             for end in [End::LastLook, End::Anywhere] {
                 eprintln!("\n{title}, {cases} judged, {end:?} (of 1,000)");
-                eprintln!("| noise | faster | slower | tie | inconclusive | covered | rounds |");
+                eprintln!(
+                    "| noise | faster | slower | tie | inconclusive | covered | beyond 10% | rounds |"
+                );
                 for model in MODELS.iter().chain([&POSITION]).chain(&TRACES) {
                     let mut ratios = vec![1.0; cases];
                     ratios[0] = ratio;
@@ -20,8 +22,14 @@ pub(crate) fn print() {
                     let t = Group { ratios, ..pair }.tally();
                     let rounds = t.rounds as f64 / t.runs as f64;
                     eprintln!(
-                        "| {} | {} | {} | {} | {} | {} | {rounds:.0} |",
-                        model.name, t.faster, t.slower, t.tie, t.inconclusive, t.covered
+                        "| {} | {} | {} | {} | {} | {} | {} | {rounds:.0} |",
+                        model.name,
+                        t.faster,
+                        t.slower,
+                        t.tie,
+                        t.inconclusive,
+                        t.covered,
+                        t.actionable
                     );
                 }
             }
