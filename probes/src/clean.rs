@@ -29,9 +29,11 @@ use crate::{
     undo::{Claim, Undo},
 };
 
-/// Looks at a folder that keeps changing, or that another `clean` is removing.
-const LOOKS: usize = 10;
-/// Time between them.
+/// Looks at a folder that is locked: another `clean` has removed it in a moment.
+const LOOKS_LOCKED: usize = 10;
+/// Looks at a folder that was made, locked or removed while it was looked at.
+const LOOKS_CHANGING: usize = 50;
+/// Time between looks.
 const BETWEEN: Duration = Duration::from_millis(20);
 
 /// What [`clean`] did. Names that do not have the form of a scratch folder's are not in it.
@@ -91,18 +93,17 @@ enum Look {
 
 fn visit(target: &Target, name: &str, report: &mut CleanReport) {
     let path = paths::show(&target.path.join(name));
-    let mut last = Look::Again;
-    for _ in 0..LOOKS {
-        last = match look(target, name, &path) {
-            Ok(look) => look,
-            Err(reason) => Look::Left(vec![(path.clone(), reason)]),
-        };
-        // A folder held by another `clean` is gone in a moment.
-        if !matches!(last, Look::Again | Look::Running) {
-            break;
+    let (mut locked, mut changing) = (0, 0);
+    let last = loop {
+        let seen = look(target, name, &path)
+            .unwrap_or_else(|reason| Look::Left(vec![(path.clone(), reason)]));
+        match seen {
+            Look::Running if locked < LOOKS_LOCKED => locked += 1,
+            Look::Again if changing < LOOKS_CHANGING => changing += 1,
+            _ => break seen,
         }
         std::thread::sleep(BETWEEN);
-    }
+    };
     match last {
         Look::Removed => report.removed.push(path),
         Look::Left(left) => report.left.extend(left),

@@ -115,7 +115,7 @@ fn child_entry() {
             assert!(left.is_empty(), "{left:?}");
         }
         "lives" => kills::child_lives(&dir),
-        "clean" => drop(clean(&dir)),
+        "clean" => child::say(&format!("cleaned {:?}", cleaned(&dir).left)),
         "attack" => attack::child_attack(&dir),
         other => panic!("no case {other}"),
     }
