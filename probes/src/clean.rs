@@ -16,7 +16,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, Stat},
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat},
     io::Errno,
 };
 
@@ -53,13 +53,7 @@ pub struct CleanReport {
 /// The directory cannot be opened or read.
 pub fn clean(dir: &Path) -> Result<CleanReport, Refused> {
     let target = target::hold(dir)?;
-    let entries =
-        removal::entries(target.dir.as_fd()).map_err(|e| Refused::errno(target.given(), e))?;
-    let mut names: Vec<String> = entries
-        .into_iter()
-        .filter_map(|n| String::from_utf8(n).ok())
-        .filter(|n| scratch::run_id_of(n).is_some())
-        .collect();
+    let mut names = names_in(&target).map_err(|e| Refused::errno(target.given(), e))?;
     names.sort();
     let mut report = CleanReport::default();
     for name in names {
@@ -80,6 +74,20 @@ pub fn clean_run(dir: &Path, run_id: &str) -> Result<CleanReport, Refused> {
         visit(&target, &name, &mut report);
     }
     Ok(report)
+}
+
+/// Names with the form of a scratch folder's, however many other entries there are.
+fn names_in(target: &Target) -> Result<Vec<String>, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(&target.dir)? {
+        let entry = entry?;
+        if let Ok(name) = entry.file_name().to_str()
+            && scratch::run_id_of(name).is_some()
+        {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
 }
 
 /// How one look at a name ended.
@@ -118,14 +126,14 @@ fn look(target: &Target, name: &str, path: &str) -> Result<Look, String> {
     let Some(run_id) = scratch::run_id_of(name) else {
         return Ok(Look::Gone);
     };
-    let Some((handle, stat)) = open_checked(target, name)? else {
-        return Ok(Look::Gone);
-    };
     if scratch::name_for(run_id, target.id.inode) != name {
         return Err(
             "its name does not verify here: walprobe did not make it in this directory".to_owned(),
         );
     }
+    let Some((handle, stat)) = open_checked(target, name)? else {
+        return Ok(Look::Gone);
+    };
     let folder = |dir| Folder {
         parent: target.dir.as_fd(),
         name,

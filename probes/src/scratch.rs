@@ -1,9 +1,9 @@
 //! The scratch folder: made exclusively, held by descriptor, locked, removed by its own rules.
 //!
-//! Its name is tied to the directory it was made in (`scratch/name.rs`). It is mode 0700 and this user's, its files are 0600, whatever the umask; everything in it
-//! is reached through the descriptor, so a folder or a parent that is renamed meanwhile does
-//! no harm. Dropping a [`Scratch`] removes it, in a panic too; after a SIGKILL
-//! [`clean`](crate::clean::clean) does.
+//! Its name is tied to the directory it was made in (`scratch/name.rs`). It is mode 0700 and
+//! this user's, its files are 0600, whatever the umask. Everything in it is reached through
+//! the descriptor, so a folder or a parent that is renamed meanwhile does no harm. Dropping
+//! a [`Scratch`] removes it, in a panic too; after a SIGKILL [`clean`](crate::clean::clean) does.
 
 use std::{
     os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
@@ -77,7 +77,7 @@ impl Scratch {
                 Ok(()) => {}
                 // The `clean` that took our last one is still at it.
                 Err(Errno::EXIST) if attempt > 0 => {
-                    std::thread::sleep(Duration::from_millis(5));
+                    std::thread::sleep(Duration::from_millis(5) * attempt.min(20));
                     continue;
                 }
                 Err(Errno::EXIST) => {
@@ -95,8 +95,11 @@ impl Scratch {
                 return Ok(scratch);
             }
         }
-        let why = format!("{name} was removed each time it was made");
-        Err(Refused::new(target.given(), why, None))
+        Err(Refused::new(
+            target.given(),
+            format_args!("another walprobe removes {name} whenever it is made"),
+            Some("wait for the other one to end, then run walprobe clean"),
+        ))
     }
 
     /// Opens, checks and locks the folder just made; none where a `clean` was faster.

@@ -100,6 +100,10 @@ fn child_entry() {
     };
     let dir = PathBuf::from(std::env::var_os("CHILD_DIR").expect("CHILD_DIR"));
     let run = std::env::var("CHILD_RUN").unwrap_or_else(|_| RUN.to_owned());
+    if let Ok(mask) = std::env::var("CHILD_UMASK") {
+        let bits = u32::from_str_radix(&mask, 8).expect("octal");
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(bits));
+    }
     child::say("ready");
     match case.as_str() {
         "work" => {
