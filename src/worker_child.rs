@@ -9,6 +9,7 @@ use std::{
     path::Path,
     sync::Arc,
     thread,
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -64,8 +65,13 @@ pub fn measure() -> Exit {
         .name("stdin".to_owned())
         .stack_size(128 << 10)
         .spawn(move || {
-            wait_for_stop(io::stdin().lock());
+            let told = wait_for_stop(io::stdin().lock());
             listener.stop();
+            if !told {
+                // The parent is gone: nobody would end this process if it does not.
+                thread::sleep(ORPHAN_GRACE);
+                die();
+            }
         });
     if let Err(e) = listening {
         return broken(&format!("cannot start a thread: {e}"));
@@ -103,14 +109,25 @@ pub fn clean_up(dir: &str, run_id: Option<&str>) -> Exit {
     Exit::Done
 }
 
-/// Lines until `stop` or the end.
-fn wait_for_stop(input: impl io::BufRead) {
+/// How long an orphan may take to end its operation and remove its folder; `walprobe clean` is for the rest.
+const ORPHAN_GRACE: Duration = Duration::from_secs(10);
+
+/// Lines until `stop` or the end; whether it was `stop`.
+fn wait_for_stop(input: impl io::BufRead) -> bool {
     for line in input.lines() {
         match line {
-            Ok(line) if line != "stop" => {}
-            _ => return,
+            Ok(line) if line == "stop" => return true,
+            Ok(_) => {}
+            Err(_) => return false,
         }
     }
+    false
+}
+
+fn die() {
+    use rustix::process::{Signal, getpid, kill_process};
+    // It cannot be refused: the process is ours.
+    let _ = kill_process(getpid(), Signal::KILL);
 }
 
 fn settle_in(name: &std::ffi::CStr) {
@@ -149,10 +166,10 @@ mod tests {
     #[test]
     fn only_stop_or_the_end_ends_the_wait() {
         let mut input = io::Cursor::new(b"x\nstop\nrest\n".to_vec());
-        wait_for_stop(&mut input);
+        assert!(wait_for_stop(&mut input));
         assert_eq!(input.position(), 7);
         let mut input = io::Cursor::new(b"x\n".to_vec());
-        wait_for_stop(&mut input);
+        assert!(!wait_for_stop(&mut input));
         assert_eq!(input.position(), 2);
     }
 }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, Stat},
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat},
     io::Errno,
 };
 
@@ -29,9 +29,11 @@ use crate::{
     undo::{Claim, Undo},
 };
 
-/// Looks at a folder that keeps changing, or that another `clean` is removing.
-const LOOKS: usize = 10;
-/// Time between them.
+/// Looks at a folder that is locked: another `clean` has removed it in a moment.
+const LOOKS_LOCKED: usize = 10;
+/// Looks at a folder that was made, locked or removed while it was looked at.
+const LOOKS_CHANGING: usize = 50;
+/// Time between looks.
 const BETWEEN: Duration = Duration::from_millis(20);
 
 /// What [`clean`] did. Names that do not have the form of a scratch folder's are not in it.
@@ -51,13 +53,7 @@ pub struct CleanReport {
 /// The directory cannot be opened or read.
 pub fn clean(dir: &Path) -> Result<CleanReport, Refused> {
     let target = target::hold(dir)?;
-    let entries =
-        removal::entries(target.dir.as_fd()).map_err(|e| Refused::errno(target.given(), e))?;
-    let mut names: Vec<String> = entries
-        .into_iter()
-        .filter_map(|n| String::from_utf8(n).ok())
-        .filter(|n| scratch::run_id_of(n).is_some())
-        .collect();
+    let mut names = names_in(&target).map_err(|e| Refused::errno(target.given(), e))?;
     names.sort();
     let mut report = CleanReport::default();
     for name in names {
@@ -80,6 +76,20 @@ pub fn clean_run(dir: &Path, run_id: &str) -> Result<CleanReport, Refused> {
     Ok(report)
 }
 
+/// Names with the form of a scratch folder's, however many other entries there are.
+fn names_in(target: &Target) -> Result<Vec<String>, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(&target.dir)? {
+        let entry = entry?;
+        if let Ok(name) = entry.file_name().to_str()
+            && scratch::run_id_of(name).is_some()
+        {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
 /// How one look at a name ended.
 enum Look {
     Removed,
@@ -91,18 +101,17 @@ enum Look {
 
 fn visit(target: &Target, name: &str, report: &mut CleanReport) {
     let path = paths::show(&target.path.join(name));
-    let mut last = Look::Again;
-    for _ in 0..LOOKS {
-        last = match look(target, name, &path) {
-            Ok(look) => look,
-            Err(reason) => Look::Left(vec![(path.clone(), reason)]),
-        };
-        // A folder held by another `clean` is gone in a moment.
-        if !matches!(last, Look::Again | Look::Running) {
-            break;
+    let (mut locked, mut changing) = (0, 0);
+    let last = loop {
+        let seen = look(target, name, &path)
+            .unwrap_or_else(|reason| Look::Left(vec![(path.clone(), reason)]));
+        match seen {
+            Look::Running if locked < LOOKS_LOCKED => locked += 1,
+            Look::Again if changing < LOOKS_CHANGING => changing += 1,
+            _ => break seen,
         }
         std::thread::sleep(BETWEEN);
-    }
+    };
     match last {
         Look::Removed => report.removed.push(path),
         Look::Left(left) => report.left.extend(left),
@@ -117,14 +126,14 @@ fn look(target: &Target, name: &str, path: &str) -> Result<Look, String> {
     let Some(run_id) = scratch::run_id_of(name) else {
         return Ok(Look::Gone);
     };
-    let Some((handle, stat)) = open_checked(target, name)? else {
-        return Ok(Look::Gone);
-    };
     if scratch::name_for(run_id, target.id.inode) != name {
         return Err(
             "its name does not verify here: walprobe did not make it in this directory".to_owned(),
         );
     }
+    let Some((handle, stat)) = open_checked(target, name)? else {
+        return Ok(Look::Gone);
+    };
     let folder = |dir| Folder {
         parent: target.dir.as_fd(),
         name,

@@ -10,25 +10,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::contract::Fault;
-
-/// What a file's name in the scratch folder begins with.
-pub const FILE_PREFIXES: [&str; 5] = ["seg-", "tmp-", "old-", "witness-", "file-"];
-
-/// A name that walprobe gives to a file in its scratch folder: one of [`FILE_PREFIXES`],
-/// then 1 to 60 of `a-z 0-9 + . @ _ -`.
-#[must_use]
-pub fn name_is_ours(name: &str) -> bool {
-    FILE_PREFIXES
-        .iter()
-        .find_map(|p| name.strip_prefix(p))
-        .is_some_and(|rest| {
-            (1..=60).contains(&rest.len())
-                && rest.bytes().all(
-                    |b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'+' | b'.' | b'@' | b'_' | b'-'),
-                )
-        })
-}
+use crate::{contract::Fault, scratch::name_is_ours};
 
 /// A handle on the scratch folder's files.
 #[derive(Debug)]

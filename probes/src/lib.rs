@@ -4,6 +4,7 @@
 //! scratch folder ([`scratch`]); [`facts`] reads what can be known without writing; each
 //! probe of [`PROBES`] plans groups of cases; the [`engine`] drives them in interleaved
 //! rounds and hands rows out as [`event::Event`]s. [`worker`] is that flow as one function.
+//! [`clean`] undoes what a killed run left.
 //! Nothing here knows of rules or renderers.
 
 pub mod cache;

@@ -15,8 +15,8 @@ use rustix::{
 
 use crate::{
     contract::Fault,
-    folder::name_is_ours,
     paths, pause,
+    scratch::name_is_ours,
     target::{Id, real_path},
     undo::{self, Undo},
 };

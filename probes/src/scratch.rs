@@ -1,14 +1,9 @@
 //! The scratch folder: made exclusively, held by descriptor, locked, removed by its own rules.
 //!
-//! Its name is `walprobe-RUNID-CHECK`. CHECK ties the name to the directory it was made in:
-//! FNV-1a (64 bits) over `walprobe scratch`, RUNID and the parent's inode number in decimal;
-//! both halves xored, the low 30 bits as six Crockford base32 digits. A folder that was
-//! copied or moved elsewhere, or named so by chance, does not verify.
-//!
-//! It is mode 0700 and this user's, its files are 0600, whatever the umask; everything in it
-//! is reached through the descriptor, so a folder or a parent that is renamed meanwhile does
-//! no harm. Dropping a [`Scratch`] removes it, in a panic too; after a SIGKILL
-//! [`clean`](crate::clean::clean) does.
+//! Its name is tied to the directory it was made in (`scratch/name.rs`). It is mode 0700 and
+//! this user's, its files are 0600, whatever the umask. Everything in it is reached through
+//! the descriptor, so a folder or a parent that is renamed meanwhile does no harm. Dropping
+//! a [`Scratch`] removes it, in a panic too; after a SIGKILL [`clean`](crate::clean::clean) does.
 
 use std::{
     os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
@@ -28,44 +23,14 @@ use crate::{
     undo::{Made, Undo},
 };
 
-const PREFIX: &str = "walprobe-";
-const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-const RUN_ID_LEN: usize = 12;
-const CHECK_LEN: usize = 6;
 /// Times a folder is made again because a `clean` took it for a dead one before it was locked.
 const ATTEMPTS: u32 = 100;
 
-/// Twelve upper-case Crockford base32 digits.
-#[must_use]
-pub fn is_run_id(text: &str) -> bool {
-    text.len() == RUN_ID_LEN && text.bytes().all(|b| CROCKFORD.contains(&b))
-}
+mod name;
+#[cfg(test)]
+mod tests;
 
-/// The scratch folder's name for a run in the directory with this inode number.
-#[must_use]
-pub fn name_for(run_id: &str, parent_inode: u64) -> String {
-    format!("{PREFIX}{run_id}-{}", check(run_id, parent_inode))
-}
-
-/// RUNID of a name that has the form, whether or not its CHECK verifies.
-#[must_use]
-pub fn run_id_of(name: &str) -> Option<&str> {
-    let (run_id, check) = name.strip_prefix(PREFIX)?.split_once('-')?;
-    let fits = check.len() == CHECK_LEN && check.bytes().all(|b| CROCKFORD.contains(&b));
-    (is_run_id(run_id) && fits).then_some(run_id)
-}
-
-fn check(run_id: &str, parent_inode: u64) -> String {
-    let text = format!("walprobe scratch{run_id}{parent_inode}");
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let folded = hash ^ (hash >> 32);
-    (0..CHECK_LEN)
-        .rev()
-        .map(|i| char::from(CROCKFORD[(folded >> (5 * i)) as usize & 31]))
-        .collect()
-}
+pub use name::{FILE_PREFIXES, is_run_id, name_for, name_is_ours, run_id_of};
 
 /// A scratch folder that this process made and holds.
 #[derive(Debug)]
@@ -111,7 +76,7 @@ impl Scratch {
                 Ok(()) => {}
                 // The `clean` that took our last one is still at it.
                 Err(Errno::EXIST) if attempt > 0 => {
-                    std::thread::sleep(Duration::from_millis(5));
+                    std::thread::sleep(Duration::from_millis(5) * attempt.min(20));
                     continue;
                 }
                 Err(Errno::EXIST) => {
@@ -129,8 +94,11 @@ impl Scratch {
                 return Ok(scratch);
             }
         }
-        let why = format!("{name} was removed each time it was made");
-        Err(Refused::new(target.given(), why, None))
+        Err(Refused::new(
+            target.given(),
+            format_args!("another walprobe removes {name} whenever it is made"),
+            Some("wait for the other one to end, then run walprobe clean"),
+        ))
     }
 
     /// Opens, checks and locks the folder just made; none where a `clean` was faster.

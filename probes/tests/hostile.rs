@@ -100,6 +100,10 @@ fn child_entry() {
     };
     let dir = PathBuf::from(std::env::var_os("CHILD_DIR").expect("CHILD_DIR"));
     let run = std::env::var("CHILD_RUN").unwrap_or_else(|_| RUN.to_owned());
+    if let Ok(mask) = std::env::var("CHILD_UMASK") {
+        let bits = u32::from_str_radix(&mask, 8).expect("octal");
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(bits));
+    }
     child::say("ready");
     match case.as_str() {
         "work" => {
@@ -115,7 +119,7 @@ fn child_entry() {
             assert!(left.is_empty(), "{left:?}");
         }
         "lives" => kills::child_lives(&dir),
-        "clean" => drop(clean(&dir)),
+        "clean" => child::say(&format!("cleaned {:?}", cleaned(&dir).left)),
         "attack" => attack::child_attack(&dir),
         other => panic!("no case {other}"),
     }

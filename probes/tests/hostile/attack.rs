@@ -47,6 +47,9 @@ fn attacked(test: &str, mode: u32) {
         fs::write(victim.join(name), "precious").unwrap();
     }
     fs::create_dir(victim.join("empty")).unwrap();
+    for private in [victim.join("empty"), victim.clone()] {
+        fs::set_permissions(private, fs::Permissions::from_mode(0o700)).unwrap();
+    }
     let before = tree::of(&victim);
 
     let attacker = child::start_as_nobody("attack", &dir, &[]);
@@ -97,6 +100,12 @@ fn live(dir: &Path, id: &str) -> Outcome {
     let Ok(scratch) = Scratch::create(&target::hold(dir).expect("held"), id) else {
         return Outcome::Refused;
     };
+    let stat = rustix::fs::fstat(&scratch.dir).unwrap();
+    assert_eq!(
+        (stat.st_uid, stat.st_mode & 0o777),
+        (0, 0o700),
+        "somebody else's folder"
+    );
     let made = scratch
         .create_file("tmp-1", OFlags::RDWR)
         .expect("made in the folder held");

@@ -1,10 +1,18 @@
 //! Runs killed at each pause point and at random: `clean` leaves the directory as it was.
 
-use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
+    path::Path,
+    time::Duration,
+};
 
+use nix::mount::{MsFlags, mount, umount};
 use walprobe_probes::clean::clean_run;
 
-use crate::{RUN, child, cleaned, create, fill, inode, leftover, place, run_id, shown, tree};
+use crate::{
+    RUN, child, cleaned, create, fill, inode, leftover, means, place, run_id, shown, tree,
+};
 
 const TIMES: usize = 20;
 
@@ -82,6 +90,36 @@ fn expected(point: &str, nth: &str) -> (usize, bool) {
     }
 }
 
+/// A umask that takes from the owner: killed before the folder's mode was put right, it
+/// cannot even be opened by an ordinary user.
+#[test]
+fn under_an_odd_umask() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
+    let root = rustix::process::geteuid().is_root();
+    let start = if root {
+        child::start_as_nobody
+    } else {
+        child::start
+    };
+    for nth in ["1", "2", "3"] {
+        let env = [
+            ("WALPROBE_TEST_PAUSE", "creating"),
+            ("WALPROBE_TEST_PAUSE_NTH", nth),
+            ("CHILD_UMASK", "777"),
+        ];
+        let mut child = start("whole-life", dir, &env);
+        child.wait_for("paused creating");
+        drop(child);
+        let mode = fs::metadata(place(dir, RUN)).unwrap().mode() & 0o7777;
+        assert_eq!(mode, if nth == "1" { 0 } else { 0o700 });
+        let mut child = start("clean", dir, &[]);
+        assert_eq!(child.wait_for("cleaned"), "[]");
+        assert!(tree::of(dir).top().is_empty(), "passage {nth}");
+    }
+}
+
 #[test]
 fn at_random() {
     let dir = tempfile::tempdir().unwrap();
@@ -129,7 +167,8 @@ fn a_clean_that_is_killed_itself() {
         let child = child::start("clean", dir, &env);
         let (entries, _) = expected("removing", &nth);
         for _ in 0..2000 {
-            if tree::of(&folder).top().len() == entries {
+            // Not by the tree: it expects what it lists to be there.
+            if fs::read_dir(&folder).unwrap().count() == entries {
                 break;
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -143,6 +182,54 @@ fn a_clean_that_is_killed_itself() {
         assert_eq!(cleaned(dir).removed, [shown(&folder)]);
         tree::of(dir).assert_same(&before, &format!("passage {nth}"));
     }
+}
+
+/// Filesystems whose inode numbers are less simple than a disk's.
+#[test]
+fn on_other_filesystems() {
+    means::with_own_mounts("on_other_filesystems", || {
+        let base = tempfile::tempdir().unwrap();
+        let at = |name: &str| {
+            let path = base.path().join(name);
+            fs::create_dir_all(&path).unwrap();
+            path
+        };
+        means::tmpfs(&at("tmpfs"), "size=16m");
+        let (one, lower) = (at("tmpfs/mnt"), at("tmpfs/lower"));
+        // Both layers on one filesystem, and on two: an overlay numbers its folders differently.
+        for (name, lower) in [("same", lower), ("two", at("lower"))] {
+            fs::create_dir(lower.join("seen-through")).unwrap();
+            let mnt = at(&format!("{name}-mnt"));
+            let options = format!(
+                "lowerdir={},upperdir={},workdir={}",
+                lower.display(),
+                at(&format!("tmpfs/{name}-upper")).display(),
+                at(&format!("tmpfs/{name}-work")).display(),
+            );
+            let (fs, flags) = (Some("overlay"), MsFlags::empty());
+            if let Err(e) = mount(fs, &mnt, fs, flags, Some(options.as_str())) {
+                means::skip("on_other_filesystems", "overlay", &e.to_string());
+                continue;
+            }
+            killed_and_cleaned(&mnt);
+            // A folder of the lower layer becomes one of both.
+            killed_and_cleaned(&mnt.join("seen-through"));
+            umount(&mnt).unwrap();
+        }
+        killed_and_cleaned(&one);
+        umount(&base.path().join("tmpfs")).unwrap();
+    });
+}
+
+fn killed_and_cleaned(dir: &Path) {
+    let scratch = create(dir, RUN);
+    fill(&scratch);
+    assert!(scratch.remove().is_empty(), "{}", dir.display());
+    let before = tree::of(dir);
+    let folder = leftover(dir, RUN);
+    let report = cleaned(dir);
+    assert_eq!(report.removed, [shown(&folder)], "{report:?}");
+    tree::of(dir).assert_same(&before, &shown(dir));
 }
 
 #[test]

@@ -264,11 +264,13 @@ fn other_users() {
     // Root's leftover: an ordinary user's clean lets it be.
     let folder = leftover(dir.path(), RUN);
     let before = tree::of(dir.path());
+    let mut other = child::start_as_nobody("clean", dir.path(), &[]);
     assert!(
-        child::start_as_nobody("clean", dir.path(), &[])
-            .end()
-            .success()
+        other
+            .wait_for("cleaned")
+            .contains("it belongs to user id 0")
     );
+    assert!(other.end().success());
     tree::of(dir.path()).assert_same(&before, "an ordinary user's clean");
     // An undo file that its folder's owner did not write.
     chown(folder.join("undo"), Some(child::NOBODY), None).unwrap();

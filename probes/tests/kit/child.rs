@@ -38,7 +38,17 @@ pub(crate) fn start_as_nobody(case: &str, dir: &Path, env: &[(&str, &str)]) -> C
     let home = tempfile::tempdir().expect("tempdir");
     std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod");
     let copy = home.path().join("test");
-    std::fs::copy(env::current_exe().expect("current_exe"), &copy).expect("copy");
+    let exe = env::current_exe().expect("current_exe");
+    // By another process: a file that this one has open for writing while another thread
+    // forks cannot be executed.
+    if std::fs::hard_link(&exe, &copy).is_err() {
+        let status = Command::new("cp")
+            .arg(&exe)
+            .arg(&copy)
+            .status()
+            .expect("cp");
+        assert!(status.success());
+    }
     let mut command = command(&copy, case, dir, env);
     command.uid(NOBODY).gid(NOBODY).current_dir("/");
     let mut child = Child::spawn(command);

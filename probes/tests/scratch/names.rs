@@ -4,9 +4,8 @@ use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, path::Path};
 
 use walprobe_probes::{
     clean::clean,
-    folder::name_is_ours,
     paths,
-    scratch::{Scratch, is_run_id, name_for, run_id_of},
+    scratch::{Scratch, is_run_id, name_for, name_is_ours, run_id_of},
 };
 
 use crate::{RUN, place, request, target, tree, write};
