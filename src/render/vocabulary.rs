@@ -98,6 +98,8 @@ pub const REASON_CODES: &[(&str, &str)] = &[
     ("no-flush-seen", "no flush was seen"),
     ("inconclusive", "the measurement is inconclusive"),
     ("not-planned", "not part of this run"),
+    ("not-provable", "durability cannot be proven here"),
+    ("not-tested", "durability was not tested"),
     ("internal", "walprobe itself failed"),
 ];
 

@@ -5,7 +5,7 @@
 //! writes with FUA cannot be told from others. A counter that cannot be read counts 0.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
@@ -16,70 +16,50 @@ use crate::{
 };
 
 const SECTOR_BYTES: u64 = 512;
+/// Field of `stat` that counts flushes, from 0.
+const FLUSHES: usize = 15;
 
 /// The counters of one target's devices and of this process.
 #[derive(Debug)]
 pub struct SysCounters {
-    own: Vec<DeviceStat>,
-    /// Every device of the stack that counts flushes, own ones among them.
-    flushing: Vec<(String, DeviceStat, bool)>,
+    /// The filesystem's own devices.
+    own: Vec<File>,
+    /// Every device of the stack that counts flushes: name, counters, and whether its flushes are
+    /// the filesystem's own.
+    flushing: Vec<(String, File, bool)>,
     io: Option<File>,
     stat: Option<File>,
     cpu_stat: Option<File>,
     ticks_per_s: u64,
 }
 
-#[derive(Debug)]
-struct DeviceStat {
-    data: File,
-    flushes: Option<File>,
-}
-
 impl SysCounters {
     /// Opens the counters of `facts`' devices below `sys` and `proc` (`/sys`, `/proc`).
     #[must_use]
     pub fn open(facts: &Facts, sys: &Path, proc: &Path) -> Self {
-        let stat_of = |name: &str| File::open(sys.join("class/block").join(name).join("stat")).ok();
-        let disk_of = |name: &str| {
-            facts
-                .devices
-                .iter()
-                .find(|d| d.above.as_deref() == Some(name))
-                .map(|d| d.name.clone())
-        };
-        let mut own = Vec::new();
-        let mut flushing: Vec<(String, DeviceStat, bool)> = Vec::new();
+        let mut own: Vec<(&str, File)> = Vec::new();
+        let mut flushing: Vec<(String, File, bool)> = Vec::new();
         for device in &facts.devices {
-            let is_own = device.above.is_none();
-            let partition = device.kind == "partition";
-            let counted_on = if partition {
-                disk_of(&device.name)
-            } else {
-                Some(device.name.clone())
+            let at = sys.join("class/block").join(&device.name);
+            let Ok(data) = File::open(at.join("stat")) else {
+                continue;
             };
-            if is_own && let Some(data) = stat_of(&device.name) {
-                let flushes = counted_on.as_deref().and_then(stat_of);
-                own.push(DeviceStat { data, flushes });
+            if device.above.is_none()
+                && own.iter().all(|(n, _)| *n != device.name)
+                && let Ok(again) = data.try_clone()
+            {
+                own.push((&device.name, again));
             }
-            if !partition && let Some(data) = stat_of(&device.name) {
-                // The disk of an own partition counts the filesystem's own flushes.
-                let counts_own = is_own
-                    || facts.devices.iter().any(|d| {
-                        d.above.is_none()
-                            && d.kind == "partition"
-                            && device.above.as_deref() == Some(d.name.as_str())
-                    });
-                if flushing.iter().all(|(n, ..)| *n != device.name) {
-                    let stat = DeviceStat {
-                        data,
-                        flushes: None,
-                    };
-                    flushing.push((device.name.clone(), stat, counts_own));
-                }
+            // A partition counts no flushes; a queue may be told to count nothing at all.
+            let counts = device.kind != "partition"
+                && fs::read_to_string(at.join("queue/iostats")).map_or(true, |t| t.trim() != "0")
+                && slurp(&data).split_ascii_whitespace().count() > FLUSHES;
+            if counts && flushing.iter().all(|(n, ..)| *n != device.name) {
+                flushing.push((device.name.clone(), data, is_own(facts, &device.name)));
             }
         }
         Self {
-            own,
+            own: own.into_iter().map(|(_, data)| data).collect(),
             flushing,
             io: File::open(proc.join("self/io")).ok(),
             stat: File::open(proc.join("stat")).ok(),
@@ -87,23 +67,45 @@ impl SysCounters {
             ticks_per_s: rustix::param::clock_ticks_per_second().max(1),
         }
     }
+
+    /// Requests under way on the filesystem's own devices.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.own.iter().map(|d| fields(d)[8]).sum()
+    }
+}
+
+/// A device whose flushes are the filesystem's own: it is the filesystem's, or the disk of a
+/// partition that is.
+fn is_own(facts: &Facts, name: &str) -> bool {
+    facts
+        .devices
+        .iter()
+        .filter(|d| d.name == name)
+        .any(|d| match &d.above {
+            None => true,
+            Some(above) => facts
+                .own_devices()
+                .any(|o| o.name == *above && o.kind == "partition"),
+        })
 }
 
 impl Counters for SysCounters {
     fn read(&self) -> Counts {
         let mut counts = Counts::default();
         for device in &self.own {
-            let stat = fields(&device.data);
-            let flushes = device.flushes.as_ref().map_or(0, |f| fields(f)[15]);
+            let stat = fields(device);
             counts.device_bytes_read += stat[2] * SECTOR_BYTES;
             counts.device_bytes_written += stat[6] * SECTOR_BYTES;
             // On a partition the disk's flushes are not among the partition's writes.
-            counts.device_writes += stat[4].saturating_sub(stat[15]);
-            counts.flushes += flushes;
+            counts.device_writes += stat[4].saturating_sub(stat[FLUSHES]);
         }
         for (_, stat, own) in &self.flushing {
-            if !own {
-                counts.lower_flushes += fields(&stat.data)[15];
+            let flushes = fields(stat)[FLUSHES];
+            if *own {
+                counts.flushes += flushes;
+            } else {
+                counts.lower_flushes += flushes;
             }
         }
         if let Some(io) = &self.io {
@@ -117,7 +119,7 @@ impl Counters for SysCounters {
     fn flushes_by_device(&self) -> Vec<(String, u64)> {
         self.flushing
             .iter()
-            .map(|(name, stat, _)| (name.clone(), fields(&stat.data)[15]))
+            .map(|(name, stat, _)| (name.clone(), fields(stat)[FLUSHES]))
             .collect()
     }
 
@@ -146,15 +148,6 @@ impl Counters for SysCounters {
 
     fn has_device(&self) -> bool {
         !self.own.is_empty()
-    }
-}
-
-/// Requests under way on the filesystem's own devices.
-impl SysCounters {
-    /// Requests under way on the filesystem's own devices.
-    #[must_use]
-    pub fn in_flight(&self) -> u64 {
-        self.own.iter().map(|d| fields(&d.data)[8]).sum()
     }
 }
 
@@ -200,8 +193,6 @@ fn cpu_stat_path(proc: &Path, sys: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
     use crate::report::Device;
 
@@ -282,6 +273,28 @@ mod tests {
             counters.noise().steal_ms,
             50 * 1000 / rustix::param::clock_ticks_per_second()
         );
+    }
+
+    #[test]
+    fn a_disk_below_two_partitions_counts_once_and_a_silent_queue_not_at_all() {
+        let stat = "0 0 0 0 30 0 160 0 0 0 0 0 0 0 0 10 0\n";
+        let dir = tree(&[("sda1", stat), ("sda2", stat), ("sda", stat), ("sdb", stat)]);
+        let queue = dir.path().join("class/block/sdb/queue");
+        fs::create_dir_all(&queue).unwrap();
+        fs::write(queue.join("iostats"), "0\n").unwrap();
+        let facts = Facts {
+            devices: vec![
+                device("sda1", "partition", None),
+                device("sda2", "partition", None),
+                device("sda", "disk", Some("sda1")),
+                device("sda", "disk", Some("sda2")),
+                device("sdb", "disk", None),
+            ],
+            ..Facts::default()
+        };
+        let counters = SysCounters::open(&facts, dir.path(), dir.path());
+        assert_eq!(counters.read().flushes, 10);
+        assert_eq!(counters.flushes_by_device(), [("sda".to_owned(), 10)]);
     }
 
     #[test]
