@@ -80,20 +80,24 @@ fn lines(probe: &dyn Probe) -> Vec<Line> {
 
 fn of_group(group: &Group, profile: Profile) -> impl Iterator<Item = Line> {
     group.compare.iter().flat_map(move |comparison| {
-        group.cases.iter().map(move |case| {
-            let mark = if comparison.baseline.as_ref() == Some(&case.name) {
-                "*"
-            } else {
-                ""
-            };
-            Line {
-                id: format!("{}/{}/{}{mark}", group.probe, comparison.id, case.name),
-                profile: profile.as_str(),
-                op: show(case.op_bytes),
-                space: show(case.file_bytes),
-                needs: needs_of(case),
-            }
-        })
+        group
+            .members(comparison)
+            .into_iter()
+            .map(move |(name, at)| {
+                let case = &group.cases[at];
+                let mark = if comparison.baseline.as_deref() == Some(name) {
+                    "*"
+                } else {
+                    ""
+                };
+                Line {
+                    id: format!("{}/{}/{}{mark}", group.probe, comparison.id, name),
+                    profile: profile.as_str(),
+                    op: show(case.op_bytes),
+                    space: show(case.file_bytes),
+                    needs: needs_of(case),
+                }
+            })
     })
 }
 

@@ -121,10 +121,9 @@ fn table(plan: &Plan<'_>) -> String {
 }
 
 fn totals(cases: &[PlannedCase]) -> Totals {
-    let mut once: BTreeMap<(usize, &str, &str), &PlannedCase> = BTreeMap::new();
+    let mut once: BTreeMap<(usize, usize), &PlannedCase> = BTreeMap::new();
     for case in cases {
-        once.entry((case.group, &case.probe, &case.case))
-            .or_insert(case);
+        once.entry((case.group, case.index)).or_insert(case);
     }
     let mut groups: BTreeMap<usize, u64> = BTreeMap::new();
     for case in once.values() {
@@ -155,6 +154,7 @@ mod tests {
             bytes: 1 << 20,
             seconds: 1.5,
             file_bytes: 16 << 20,
+            index: usize::from(case.as_bytes()[0]),
             ..PlannedCase::default()
         }
     }

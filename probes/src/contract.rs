@@ -147,6 +147,41 @@ pub struct Group {
     pub compare: Vec<Comparison>,
 }
 
+impl Group {
+    /// A comparison's cases: the name in its rows, and the index in `cases`.
+    #[must_use]
+    pub fn members<'g>(&'g self, comparison: &'g Comparison) -> Vec<(&'g str, usize)> {
+        if comparison.names.is_empty() {
+            return self
+                .cases
+                .iter()
+                .enumerate()
+                .map(|(at, c)| (c.name.as_str(), at))
+                .collect();
+        }
+        comparison
+            .names
+            .iter()
+            .filter_map(|(name, own)| {
+                Some((
+                    name.as_str(),
+                    self.cases.iter().position(|c| c.name == *own)?,
+                ))
+            })
+            .collect()
+    }
+
+    /// The index of the case that a comparison's others are compared with.
+    #[must_use]
+    pub fn baseline(&self, comparison: &Comparison) -> Option<usize> {
+        let baseline = comparison.baseline.as_deref()?;
+        self.members(comparison)
+            .into_iter()
+            .find(|(name, _)| *name == baseline)
+            .map(|(_, at)| at)
+    }
+}
+
 /// One table of the report.
 #[derive(Clone, Debug)]
 pub struct Comparison {
@@ -162,6 +197,9 @@ pub struct Comparison {
     pub legs: &'static [Series],
     /// The series of whole lives, removal in; the engine adds deferred cost and gives `total_ratio`.
     pub total: Option<Series>,
+    /// Its cases by the row's name and the group's, where two comparisons of a group have different
+    /// cases; empty: every case of the group, by its own name.
+    pub names: Vec<(String, String)>,
     /// The series shown as `commits`, `commit_p50_us` and so on among the observations.
     pub detail: Option<Series>,
 }
@@ -177,6 +215,7 @@ impl Comparison {
             judged: true,
             legs: &[],
             total: None,
+            names: Vec::new(),
             detail: None,
         }
     }
@@ -191,6 +230,7 @@ impl Comparison {
             judged: false,
             legs: &[],
             total: None,
+            names: Vec::new(),
             detail: None,
         }
     }

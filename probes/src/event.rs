@@ -27,6 +27,9 @@ pub struct PlannedCase {
     pub params: std::collections::BTreeMap<String, serde_json::Value>,
     /// Index of the group whose blocks alternate with it.
     pub group: usize,
+    /// Index of the case in its group: rows with the same one are views on the same operations.
+    #[serde(default)]
+    pub index: usize,
     /// Estimated bytes to write.
     pub bytes: u64,
     /// Estimated seconds.

@@ -16,6 +16,12 @@ use crate::{
 
 /// A WAL page (XLOG_BLCKSZ).
 pub const PAGE_BYTES: u64 = 8192;
+/// O_DSYNC. rustix's `OFlags::DSYNC` is O_SYNC on Linux (1.1), which would also sync the
+/// modification time; the kernel tells the two apart (open(2)).
+pub const O_DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
+/// O_SYNC.
+pub const O_SYNC: OFlags = OFlags::from_bits_retain(libc::O_SYNC.cast_unsigned());
+
 /// Bytes a call when a segment is filled with zeros (PostgreSQL 18: PG_IOV_MAX pages).
 pub const FILL_BYTES: u64 = 1 << 20;
 
@@ -195,4 +201,31 @@ pub fn durable_rename(folder: &Folder, old: &str, new: &str) -> Result<(), Fault
 pub fn durable_unlink(folder: &Folder, name: &str) -> Result<(), Fault> {
     folder.unlink(name)?;
     folder.sync_dir()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt};
+
+    use super::*;
+
+    /// The kernel's flag beside O_DSYNC that makes O_SYNC of it (`__O_SYNC`).
+    const FULL_SYNC: i32 = libc::O_SYNC & !libc::O_DSYNC;
+
+    #[test]
+    fn the_kernel_sees_o_dsync_and_o_sync_as_two_things() {
+        let dir = tempfile::tempdir().unwrap();
+        for (flags, full) in [(O_DSYNC, false), (O_SYNC, true)] {
+            let file = OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .custom_flags(flags.bits().cast_signed())
+                .open(dir.path().join("x"))
+                .unwrap();
+            let seen = rustix::fs::fcntl_getfl(&file).unwrap().bits().cast_signed();
+            assert_eq!(seen & libc::O_DSYNC, libc::O_DSYNC);
+            assert_eq!(seen & FULL_SYNC != 0, full);
+        }
+    }
 }

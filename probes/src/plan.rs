@@ -57,18 +57,26 @@ pub fn groups(request: &Request, facts: &Facts, selection: &Selection) -> Vec<Pl
             continue;
         }
         for mut group in probe.plan(request, facts) {
-            group.compare.retain(|c| {
-                group
-                    .cases
-                    .iter()
-                    .any(|case| wanted(selection, id, &c.id, &case.name))
-            });
-            let compare = &group.compare;
-            group.cases.retain(|case| {
-                compare
-                    .iter()
-                    .any(|c| wanted(selection, id, &c.id, &case.name))
-            });
+            let keep: Vec<bool> = group
+                .compare
+                .iter()
+                .map(|c| {
+                    group
+                        .members(c)
+                        .iter()
+                        .any(|(name, _)| wanted(selection, id, &c.id, name))
+                })
+                .collect();
+            let mut keep = keep.into_iter();
+            group.compare.retain(|_| keep.next() == Some(true));
+            let mut used = vec![false; group.cases.len()];
+            for comparison in &group.compare {
+                for (name, at) in group.members(comparison) {
+                    used[at] |= wanted(selection, id, &comparison.id, name);
+                }
+            }
+            let mut used = used.into_iter();
+            group.cases.retain(|_| used.next() == Some(true));
             if !group.cases.is_empty() {
                 out.push(Planned {
                     probe: *probe,
@@ -132,18 +140,24 @@ pub fn rows(planned: &[Planned], selection: &Selection) -> Vec<PlannedCase> {
     let mut out = Vec::new();
     for (at, Planned { group, .. }) in planned.iter().enumerate() {
         let need = need(group, &prices);
-        let cases = group.cases.len() as f64;
-        for (nth, comparison) in group.compare.iter().enumerate() {
-            for case in &group.cases {
-                if !wanted(selection, group.probe, &comparison.id, &case.name) {
+        let mut counted = vec![false; group.cases.len()];
+        for comparison in &group.compare {
+            for (name, index) in group.members(comparison) {
+                let case = &group.cases[index];
+                if !wanted(selection, group.probe, &comparison.id, name) {
                     continue;
                 }
                 // Further comparisons are views on the same operations.
-                let share = if nth == 0 { 1.0 / cases } else { 0.0 };
+                let share = if counted[index] {
+                    0.0
+                } else {
+                    1.0 / group.cases.len() as f64
+                };
+                counted[index] = true;
                 out.push(PlannedCase {
                     probe: group.probe.to_owned(),
                     comparison: comparison.id.clone(),
-                    case: case.name.clone(),
+                    case: name.to_owned(),
                     baseline: comparison.baseline.clone(),
                     series: (!comparison.series.is_empty()).then(|| comparison.series.to_owned()),
                     params: case
@@ -152,6 +166,7 @@ pub fn rows(planned: &[Planned], selection: &Selection) -> Vec<PlannedCase> {
                         .map(|(k, v)| ((*k).to_owned(), v.clone()))
                         .collect(),
                     group: at,
+                    index,
                     bytes: (need.bytes * share) as u64,
                     seconds: need.seconds * share,
                     file_bytes: case.file_bytes,

@@ -12,13 +12,23 @@ use crate::{
     engine::lap::Lap,
     facts::Facts,
     files::{FILL_BYTES, PAGE_BYTES, WalFile},
-    request::Request,
+    request::{Profile, Request},
     segment::{Init, Maker},
     sys::fiemap,
 };
 
-/// How much of a segment is walked.
-const WALKED_BYTES: u64 = 1 << 20;
+/// How much of a segment is walked: what fits the profile's write budget at least twelve times, where
+/// a filesystem that never overwrites in place writes ten times a small commit's own bytes.
+fn walked(request: &Request, facts: &Facts) -> u64 {
+    let copies = facts.text("fs.in_place") == Some("no");
+    match (request.profile, copies) {
+        (Profile::Quick, _) => 256 << 10,
+        (Profile::Normal, true) => 512 << 10,
+        (Profile::Normal, false) => 1 << 20,
+        (Profile::Thorough, true) => 4 << 20,
+        (Profile::Thorough, false) => request.segment_bytes,
+    }
+}
 /// WAL a commit.
 const COMMIT_BYTES: u64 = 8192;
 
@@ -44,13 +54,13 @@ impl Probe for Prealloc {
         &CARD
     }
 
-    fn plan(&self, request: &Request, _facts: &Facts) -> Vec<Group> {
+    fn plan(&self, request: &Request, facts: &Facts) -> Vec<Group> {
         let segment = request.segment_bytes;
         let commit = request
             .commit_bytes
             .unwrap_or(COMMIT_BYTES)
             .next_multiple_of(PAGE_BYTES);
-        let walked = WALKED_BYTES.min(segment) / commit * commit;
+        let walked = walked(request, facts).min(segment) / commit * commit;
         if walked == 0 {
             return Vec::new();
         }

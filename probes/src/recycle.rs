@@ -28,31 +28,33 @@ static CARD: Card = Card {
     page: include_str!("../../docs/probes/recycle.md"),
 };
 
-/// Cases by name, the server's default first; the last two make a new segment each time.
-const CASES: [(&str, Option<Init>); 3] = [
-    ("recycle+zero", None),
+/// The group's cases, and how each gets its segment: an old one, or a new one made by a method.
+/// A new segment has no past that could be cold, so the two comparisons of a group share it.
+const CASES: [(&str, Option<Init>); 4] = [
+    ("recycle+zero@cold", None),
+    ("recycle+zero@warm", None),
     ("new+zero", Some(Init::ZeroFill)),
     ("new+sparse", Some(Init::Sparse)),
 ];
 
-/// Comparisons: id, WAL a commit, cold.
-const LIVES: [(&str, u64, bool); 4] = [
-    ("life-cold", 64 << 10, true),
-    ("life", 64 << 10, false),
-    ("life-cold-8k", 8 << 10, true),
-    ("life-8k", 8 << 10, false),
-];
+/// The server's default: wal_recycle=on, wal_init_zero=on.
+const BASELINE: &str = "recycle+zero";
 
-/// How much of a segment is walked: what fits the profile's write budget twelve times.
-fn walked(profile: Profile, commit_bytes: u64, segment_bytes: u64) -> u64 {
-    let wanted = match profile {
-        Profile::Thorough => segment_bytes,
+/// Groups: suffix of the comparisons' ids, WAL a commit.
+const LIVES: [(&str, u64); 2] = [("", 64 << 10), ("-8k", 8 << 10)];
+
+/// How much of a segment is walked: what fits the profile's write budget at least twelve times, where
+/// a filesystem that never overwrites in place writes ten times a small commit's own bytes.
+fn walked(request: &Request, facts: &Facts, commit_bytes: u64) -> u64 {
+    let small = commit_bytes < 64 << 10;
+    let copies = facts.text("fs.in_place") == Some("no");
+    let wanted = match request.profile {
         Profile::Quick => 1 << 20,
-        // Each small commit costs far more device bytes than its own on some filesystems.
-        Profile::Normal if commit_bytes <= 8 << 10 => 1 << 20,
-        Profile::Normal => 4 << 20,
+        Profile::Normal => (if small { 1 << 20 } else { 4 << 20 }) / if copies { 2 } else { 1 },
+        Profile::Thorough if small && copies => 4 << 20,
+        Profile::Thorough => request.segment_bytes,
     };
-    wanted.min(segment_bytes) / commit_bytes * commit_bytes
+    wanted.min(request.segment_bytes) / commit_bytes * commit_bytes
 }
 
 impl Probe for Recycle {
@@ -60,12 +62,12 @@ impl Probe for Recycle {
         &CARD
     }
 
-    fn plan(&self, request: &Request, _facts: &Facts) -> Vec<Group> {
+    fn plan(&self, request: &Request, facts: &Facts) -> Vec<Group> {
         LIVES
             .iter()
-            .filter(|(id, ..)| request.profile != Profile::Quick || !id.ends_with("-8k"))
-            .filter(|(_, commit, _)| request.segment_bytes >= *commit)
-            .map(|&(id, commit, cold)| group(request, id, commit, cold))
+            .filter(|(suffix, _)| request.profile != Profile::Quick || suffix.is_empty())
+            .filter(|(_, commit)| request.segment_bytes >= *commit)
+            .map(|&(suffix, commit)| group(request, facts, suffix, commit))
             .collect()
     }
 
@@ -77,9 +79,7 @@ impl Probe for Recycle {
         let param = |name: &str| case.params.get(name).and_then(Value::as_u64).unwrap_or(0);
         let mut life = Life {
             init: *init,
-            cold: case.prepare_each_op
-                && init.is_none()
-                && case.params.get("cache") == Some(&json!("cold")),
+            cold: case.name.ends_with("@cold"),
             name: format!("seg-recycle-{}", case.name),
             old: format!("old-recycle-{}", case.name),
             tmp: format!("tmp-recycle-{}", case.name),
@@ -100,50 +100,58 @@ impl Probe for Recycle {
     }
 }
 
-fn group(request: &Request, id: &str, commit: u64, cold: bool) -> Group {
+fn group(request: &Request, facts: &Facts, suffix: &str, commit: u64) -> Group {
     let segment = request.segment_bytes;
-    let walked = walked(request.profile, commit, segment);
-    let cases = CASES
-        .iter()
-        .map(|(name, init)| {
-            let filled = if *init == Some(Init::ZeroFill) {
-                segment
-            } else {
-                0
-            };
-            let olds = match (init, cold) {
-                (None, true) => 2,
-                (None, false) => 1,
-                _ => 0,
-            };
-            Case {
-                name: (*name).to_owned(),
-                params: [
-                    ("commit_bytes", json!(commit)),
-                    ("walked_bytes", json!(walked)),
-                    ("segment_bytes", json!(segment)),
-                    ("cache", json!(if cold { "cold" } else { "warm" })),
-                ]
-                .into(),
-                prepare_each_op: init.is_none(),
-                max_ops: 4,
-                op_bytes: filled + walked,
-                file_bytes: segment * (olds + 1),
-                op_syncs: walked / commit + 6,
-                ..Case::default()
-            }
-        })
-        .collect();
+    let walked = walked(request, facts, commit);
+    let case = |name: &str, init: Option<Init>| {
+        let filled = if init == Some(Init::ZeroFill) {
+            segment
+        } else {
+            0
+        };
+        let cold = name.ends_with("@cold");
+        // The old one and its witness.
+        let olds = u64::from(init.is_none()) + u64::from(cold);
+        let mut params = std::collections::BTreeMap::from([
+            ("commit_bytes", json!(commit)),
+            ("walked_bytes", json!(walked)),
+            ("segment_bytes", json!(segment)),
+        ]);
+        if init.is_none() {
+            params.insert("cache", json!(if cold { "cold" } else { "warm" }));
+        }
+        Case {
+            name: name.to_owned(),
+            params,
+            prepare_each_op: init.is_none(),
+            max_ops: 4,
+            op_bytes: filled + walked,
+            file_bytes: segment * (olds + 1),
+            op_syncs: walked / commit + 6,
+            ..Case::default()
+        }
+    };
+    let compare = |id: &str, old: &str| Comparison {
+        legs: &["get", "commit", "remove"],
+        total: Some("total"),
+        detail: Some("commit"),
+        names: [
+            (BASELINE, old),
+            ("new+zero", "new+zero"),
+            ("new+sparse", "new+sparse"),
+        ]
+        .map(|(row, own)| (row.to_owned(), own.to_owned()))
+        .to_vec(),
+        ..Comparison::judged(&format!("{id}{suffix}"), "life", BASELINE)
+    };
     Group {
         probe: CARD.id,
-        weight: 1.0,
-        cases,
-        compare: vec![Comparison {
-            legs: &["get", "commit", "remove"],
-            total: Some("total"),
-            detail: Some("commit"),
-            ..Comparison::judged(id, "life", CASES[0].0)
-        }],
+        weight: 1.5,
+        cases: CASES.iter().map(|(name, init)| case(name, *init)).collect(),
+        compare: vec![
+            compare("life", "recycle+zero@warm"),
+            compare("life-cold", "recycle+zero@cold"),
+        ],
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     },
     engine::lap::Lap,
     facts::Facts,
-    files::{FILL_BYTES, PAGE_BYTES, WalFile, durable_rename},
+    files::{FILL_BYTES, O_DSYNC, O_SYNC, PAGE_BYTES, WalFile, durable_rename},
     folder::Folder,
     request::Request,
     sys::{buffer::Buffer, errno},
@@ -86,8 +86,8 @@ impl Probe for Sync {
         let (flags, sync) = match case.name.as_str() {
             "fdatasync" => (OFlags::empty(), Method::Fdatasync),
             "fsync" => (OFlags::empty(), Method::Fsync),
-            "open_datasync" => (OFlags::DSYNC, Method::Open),
-            "open_sync" => (OFlags::SYNC, Method::Open),
+            "open_datasync" => (O_DSYNC, Method::Open),
+            "open_sync" => (O_SYNC, Method::Open),
             other => return Err(Stop::Broken(format!("no method {other}"))),
         };
         lab.hooks.charge(FILE_BYTES)?;

@@ -76,8 +76,8 @@ pub fn run_group(
         round_ns: 0,
         ended_by: None,
     };
-    for case in &group.cases {
-        announce(group, &case.name, 0, lab);
+    for (at, case) in group.cases.iter().enumerate() {
+        announce(group, at, 0, lab);
         let opened = if lab.pulse.stopped() {
             Err(Stop::Interrupted)
         } else {
@@ -103,9 +103,18 @@ pub fn run_group(
     tell(rows::rows(&run, lab, &limits.margins, true), true);
 }
 
-fn announce(group: &Group, case: &str, round: u64, lab: &mut Lab<'_>) {
-    let comparison = group.compare.first().map_or("", |c| c.id.as_str());
-    lab.hooks.doing(group.probe, comparison, case, round);
+/// Announces a case by the first row that will be told of it.
+fn announce(group: &Group, case: usize, round: u64, lab: &mut Lab<'_>) {
+    for comparison in &group.compare {
+        if let Some((name, _)) = group
+            .members(comparison)
+            .into_iter()
+            .find(|(_, at)| *at == case)
+        {
+            lab.hooks.doing(group.probe, &comparison.id, name, round);
+            return;
+        }
+    }
 }
 
 /// A study is one block of its own making.
@@ -207,8 +216,7 @@ fn calibrate(run: &mut GroupRun<'_>, lab: &mut Lab<'_>, limits: &Limits) -> Opti
     const ENOUGH_OPS: u64 = 256;
     let mut costs = Vec::new();
     for at in 0..run.cases.len() {
-        let name = run.cases[at].case.name.clone();
-        announce(run.group, &name, 0, lab);
+        announce(run.group, at, 0, lab);
         let case = &mut run.cases[at];
         if !case.is_active() {
             costs.push(Cost::default());
@@ -289,8 +297,7 @@ fn round(run: &mut GroupRun<'_>, size: &Size, lab: &mut Lab<'_>) {
         if lab.pulse.stopped() {
             return;
         }
-        let name = run.cases[at].case.name.clone();
-        announce(run.group, &name, run.rounds, lab);
+        announce(run.group, at, run.rounds, lab);
         let case = &mut run.cases[at];
         let plan = BlockPlan {
             ops: size.ops,
@@ -306,14 +313,11 @@ fn round(run: &mut GroupRun<'_>, size: &Size, lab: &mut Lab<'_>) {
 fn pair(run: &mut GroupRun<'_>, margins: &Margins) {
     let round = run.rounds - 1;
     for (comparison, pairs) in run.group.compare.iter().zip(&mut run.pairs) {
-        let Some(base) = comparison
-            .baseline
-            .as_ref()
-            .and_then(|b| run.cases.iter().find(|c| c.case.name == *b))
-        else {
+        let Some(base) = run.group.baseline(comparison).map(|at| &run.cases[at]) else {
             continue;
         };
-        for (case, pairing) in run.cases.iter().zip(pairs) {
+        for (_, at) in run.group.members(comparison) {
+            let (case, pairing) = (&run.cases[at], &mut pairs[at]);
             let series = comparison.series;
             if let (Some(a), Some(b)) = (
                 block_mean(case, series, round),
@@ -360,12 +364,13 @@ fn settled(run: &GroupRun<'_>) -> bool {
         .iter()
         .zip(&run.pairs)
         .all(|(comparison, pairs)| {
+            let base = run.group.baseline(comparison);
             !comparison.judged
-                || run.cases.iter().zip(pairs).all(|(case, pairing)| {
-                    !case.is_active()
-                        || comparison.baseline.as_deref() == Some(case.case.name.as_str())
-                        || pairing.ratio.is_empty()
-                        || pairing.ratio.verdict() != Verdict::Inconclusive
+                || run.group.members(comparison).into_iter().all(|(_, at)| {
+                    !run.cases[at].is_active()
+                        || base == Some(at)
+                        || pairs[at].ratio.is_empty()
+                        || pairs[at].ratio.verdict() != Verdict::Inconclusive
                 })
         })
 }

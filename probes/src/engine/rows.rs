@@ -30,19 +30,20 @@ const P50_OPS: u64 = 100;
 pub fn rows(run: &GroupRun<'_>, lab: &Lab<'_>, margins: &Margins, last: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     for (comparison, pairs) in run.group.compare.iter().zip(&run.pairs) {
-        let base = comparison
-            .baseline
-            .as_ref()
-            .and_then(|b| run.cases.iter().find(|c| c.case.name == *b));
-        for (case, pairing) in run.cases.iter().zip(pairs) {
-            let mut row = skeleton(run.group.probe, comparison, &case.case);
+        let baseline = run.group.baseline(comparison);
+        for (name, at) in run.group.members(comparison) {
+            let (case, pairing) = (&run.cases[at], &pairs[at]);
+            let role = Role {
+                is_baseline: baseline == Some(at),
+                base: baseline.map(|at| &run.cases[at]),
+                pairing,
+            };
+            let mut row = skeleton(run.group.probe, comparison, name, &case.case);
             status(&mut row, case, run.ended_by);
             if let Some(series) = case.tally.get(comparison.series) {
                 figures(&mut row, series);
                 counters(&mut row, comparison, case, lab.counters.has_device());
-                compare(
-                    &mut row, run, comparison, case, base, pairing, margins, last, lab,
-                );
+                compare(&mut row, run, comparison, case, &role, margins, last, lab);
                 let setting = Setting {
                     quiet: lab.quiet,
                     cpus: lab.facts.number("host.cpus").unwrap_or(1),
@@ -56,20 +57,27 @@ pub fn rows(run: &GroupRun<'_>, lab: &Lab<'_>, margins: &Margins, last: bool) ->
                 };
                 row.doubts = doubts::doubts(case, series, &setting);
             }
-            observations(&mut row, comparison, case, pairing);
+            observations(&mut row, comparison, case, &role);
             rows.push(row);
         }
     }
     rows
 }
 
+/// What a case is in a comparison.
+struct Role<'r> {
+    is_baseline: bool,
+    base: Option<&'r CaseRun>,
+    pairing: &'r Pairing,
+}
+
 /// A row of a planned case before anything is known of it.
 #[must_use]
-pub fn skeleton(probe: &str, comparison: &Comparison, case: &Case) -> Row {
+pub fn skeleton(probe: &str, comparison: &Comparison, name: &str, case: &Case) -> Row {
     Row {
         probe: probe.to_owned(),
         comparison: comparison.id.clone(),
-        case: case.name.clone(),
+        case: name.to_owned(),
         baseline: comparison.baseline.clone(),
         series: (!comparison.series.is_empty()).then(|| comparison.series.to_owned()),
         params: case
@@ -240,8 +248,7 @@ fn compare(
     run: &GroupRun<'_>,
     comparison: &Comparison,
     case: &CaseRun,
-    base: Option<&CaseRun>,
-    pairing: &Pairing,
+    role: &Role<'_>,
     margins: &Margins,
     last: bool,
     lab: &Lab<'_>,
@@ -249,11 +256,11 @@ fn compare(
     if !comparison.judged || row.ops == 0 {
         return;
     }
-    let Some(base_case) = base else { return };
+    let Some(base_case) = role.base else { return };
     let Some(base) = base_case.tally.get(comparison.series).filter(|t| t.ops > 0) else {
         return;
     };
-    if comparison.baseline.as_deref() == Some(case.case.name.as_str()) {
+    if role.is_baseline {
         row.verdict = Some(Verdict::Baseline);
         let one = Some(1.0);
         (row.ratio, row.ratio_low, row.ratio_high) = (one, one, one);
@@ -265,7 +272,7 @@ fn compare(
         }
         return;
     }
-    let judged = pairing.ratio.end(margins);
+    let judged = role.pairing.ratio.end(margins);
     row.verdict = Some(judged.verdict);
     set(
         judged.ratio,
@@ -274,7 +281,8 @@ fn compare(
         &mut row.ratio_high,
     );
     if judged.verdict == Verdict::Inconclusive {
-        let more = pairing
+        let more = role
+            .pairing
             .ratio
             .rounds_to_settle(margins)
             .map(|all| all.saturating_sub(run.rounds).max(1));
@@ -344,7 +352,7 @@ fn set(
     }
 }
 
-fn observations(row: &mut Row, comparison: &Comparison, case: &CaseRun, pairing: &Pairing) {
+fn observations(row: &mut Row, comparison: &Comparison, case: &CaseRun, role: &Role<'_>) {
     for key in ["", comparison.series] {
         for (name, value) in case.seen.get(key).into_iter().flatten() {
             match name.as_str() {
@@ -381,20 +389,14 @@ fn observations(row: &mut Row, comparison: &Comparison, case: &CaseRun, pairing:
         );
     }
     if let Some(total) = comparison.total {
-        total_figures(row, total, comparison, case, pairing);
+        total_figures(row, total, case, role);
     }
     if let Some(detail) = comparison.detail.and_then(|d| case.tally.get(d)) {
         detail_figures(row, detail);
     }
 }
 
-fn total_figures(
-    row: &mut Row,
-    total: &str,
-    comparison: &Comparison,
-    case: &CaseRun,
-    pairing: &Pairing,
-) {
+fn total_figures(row: &mut Row, total: &str, case: &CaseRun, role: &Role<'_>) {
     let Some(t) = case.tally.get(total).filter(|t| t.ops > 0) else {
         return;
     };
@@ -405,14 +407,14 @@ fn total_figures(
     let mean_ns = t.sum_ns as f64 / t.ops as f64 + ns as f64 / ops.max(1) as f64;
     let mut put = |name: &str, value: Value| row.observations.insert(name.to_owned(), value);
     put("total_mean_us", json!(round(mean_ns / 1e3, 3)));
-    let interval = if comparison.baseline.as_deref() == Some(case.case.name.as_str()) {
+    let interval = if role.is_baseline {
         Some(Interval {
             estimate: 1.0,
             low: 1.0,
             high: 1.0,
         })
     } else {
-        let Judged { ratio, .. } = pairing.total.end(&Margins::default());
+        let Judged { ratio, .. } = role.pairing.total.end(&Margins::default());
         ratio
     };
     if let Some(i) = interval {

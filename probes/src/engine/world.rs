@@ -8,6 +8,8 @@ use crate::{
     event::Event,
 };
 
+/// Part of the budget kept for what the filesystem writes on its own, the removal's writes among it.
+const KEEP_SHARE: u64 = 50;
 /// A device is idle when nothing moved for this long.
 const IDLE_NS: u64 = 3_000_000;
 /// How often it is asked.
@@ -52,7 +54,7 @@ impl<'a> World<'a> {
             clock,
             pulse,
             quiet,
-            budget,
+            budget: budget - budget / KEEP_SHARE,
             charged: 0,
             origin: counters.read(),
             origin_ns: clock.now_ns(),
@@ -115,8 +117,8 @@ impl Hooks for World<'_> {
             return Err(Stop::Skip(
                 "budget",
                 format!(
-                    "{} of the write budget of {} bytes are spent and {bytes} more are needed",
-                    spent, self.budget
+                    "{spent} bytes of the write budget are spent; {bytes} more are needed and {} may be written",
+                    self.budget
                 ),
             ));
         }
