@@ -250,3 +250,25 @@ fn root_replays_only_what_root_wrote() {
     assert_eq!(report.left, [(folder, reason)]);
     assert!(precious.exists());
 }
+
+#[test]
+fn an_undo_file_that_was_removed_before_it_was_claimed() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = target::hold(dir.path()).unwrap();
+    for replaced in [false, true] {
+        fs::write(dir.path().join(NAME), "").unwrap();
+        let file = OwnedFd::from(
+            fs::File::options()
+                .write(true)
+                .read(true)
+                .open(dir.path().join(NAME))
+                .unwrap(),
+        );
+        fs::remove_file(dir.path().join(NAME)).unwrap();
+        if replaced {
+            fs::write(dir.path().join(NAME), "").unwrap();
+        }
+        let claim = Undo::claim_opened(held.dir.as_fd(), file, RUN, held.id.inode);
+        assert!(matches!(claim, Claim::Again), "replaced: {replaced}");
+    }
+}
