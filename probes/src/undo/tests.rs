@@ -204,9 +204,9 @@ fn a_failed_line_leaves_no_trace() {
     let long = "x".repeat(MAX_BYTES as usize);
     let fault = undo.will(marker(Path::new(&long))).unwrap_err();
     assert_eq!((fault.call, fault.errno), ("pwrite", libc::EFBIG));
-    // Half a line that a full filesystem let through.
+    // Half a line that a full filesystem let through, longer than the next one.
     undo.log().torn = true;
-    fs::write(&path, [&before[..], b"{\"will\":{\"ki"].concat()).unwrap();
+    fs::write(&path, [&before[..], &[b'{'; 500]].concat()).unwrap();
     undo.did_undo(&marker(Path::new("/nowhere/1"))).unwrap();
     let after = fs::read(&path).unwrap();
     assert!(after.starts_with(&before));
@@ -271,4 +271,15 @@ fn an_undo_file_that_was_removed_before_it_was_claimed() {
         let claim = Undo::claim_opened(held.dir.as_fd(), file, RUN, held.id.inode);
         assert!(matches!(claim, Claim::Again), "replaced: {replaced}");
     }
+}
+
+#[test]
+fn a_folder_that_was_removed_before_its_undo_file_was_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    let held = target::hold(&folder).unwrap();
+    fs::remove_dir(&folder).unwrap();
+    let made = Undo::create(held.dir.as_fd(), &|_| ()).unwrap();
+    assert!(matches!(made, Made::Gone));
 }

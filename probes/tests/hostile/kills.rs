@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use nix::mount::{MsFlags, mount, umount};
+use nix::mount::{MsFlags, mount};
 use walprobe_probes::clean::clean_run;
 
 use crate::{
@@ -215,10 +215,10 @@ fn on_other_filesystems() {
             killed_and_cleaned(&mnt);
             // A folder of the lower layer becomes one of both.
             killed_and_cleaned(&mnt.join("seen-through"));
-            umount(&mnt).unwrap();
+            means::unmount(&mnt);
         }
         killed_and_cleaned(&one);
-        umount(&base.path().join("tmpfs")).unwrap();
+        means::unmount(&base.path().join("tmpfs"));
     });
 }
 

@@ -293,7 +293,7 @@ fn something_mounted_on_it() {
         let folder = leftover(dir.path(), RUN);
         means::tmpfs(&folder, "size=1m,mode=700");
         stays(dir.path(), &folder, "another filesystem is mounted on it");
-        nix::mount::umount(&folder).unwrap();
+        means::unmount(&folder);
         assert_eq!(cleaned(dir.path()).removed, [shown(&folder)]);
     });
 }
@@ -311,6 +311,6 @@ fn a_read_only_filesystem() {
         stays(&dir, &folder, reason);
         means::remount(&dir, nix::mount::MsFlags::empty());
         assert_eq!(cleaned(&dir).removed, [shown(&folder)]);
-        nix::mount::umount(&dir).unwrap();
+        means::unmount(&dir);
     });
 }

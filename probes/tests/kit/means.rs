@@ -1,10 +1,10 @@
 //! What a test needs of the machine: root, mounts of its own. A missing means is a skip
 //! with its name and reason, or a failure where `WALPROBE_REQUIRE` lists it.
 
-use std::{env, path::Path};
+use std::{env, path::Path, time::Duration};
 
 use nix::{
-    mount::{MsFlags, mount},
+    mount::{MntFlags, MsFlags, mount, umount2},
     sched::{CloneFlags, unshare},
 };
 
@@ -64,9 +64,22 @@ pub(crate) fn tmpfs(on: &Path, options: &str) {
     .expect("mount tmpfs");
 }
 
-/// Mounts again, with other flags.
+/// Mounts again, with other flags. Waits while a file is open for writing: a process that
+/// another thread has just forked still has all of ours.
 #[track_caller]
 pub(crate) fn remount(on: &Path, flags: MsFlags) {
     let none = None::<&str>;
-    mount(none, on, none, MsFlags::MS_REMOUNT | flags, none).expect("remount");
+    for _ in 0..200 {
+        match mount(none, on, none, MsFlags::MS_REMOUNT | flags, none) {
+            Err(nix::errno::Errno::EBUSY) => std::thread::sleep(Duration::from_millis(10)),
+            done => return done.expect("remount"),
+        }
+    }
+    panic!("{} stays busy", on.display());
+}
+
+/// Unmounts, whoever still has a file open there.
+#[track_caller]
+pub(crate) fn unmount(on: &Path) {
+    umount2(on, MntFlags::MNT_DETACH).expect("umount");
 }

@@ -16,7 +16,7 @@ fn on_tmpfs(test: &str, options: &str, body: impl FnOnce(&Path) + Send) {
         fs::create_dir(&dir).unwrap();
         means::tmpfs(&dir, options);
         body(&dir);
-        nix::mount::umount2(&dir, nix::mount::MntFlags::MNT_DETACH).unwrap();
+        means::unmount(&dir);
     });
 }
 

@@ -144,7 +144,7 @@ fn read_only() {
         means::remount(&dir, MsFlags::empty());
         means::remount(&dir, MsFlags::MS_BIND | MsFlags::MS_RDONLY);
         refused_with(&dir, "Read-only file system (os error 30)");
-        nix::mount::umount(&dir).unwrap();
+        means::unmount(&dir);
     });
 }
 
@@ -166,7 +166,7 @@ fn becomes_read_only_while_it_is_held() {
         );
 
         drop(held);
-        nix::mount::umount(&dir).unwrap();
+        means::unmount(&dir);
     });
 }
 
