@@ -4,7 +4,7 @@
 use std::{env, path::Path, time::Duration};
 
 use nix::{
-    mount::{MntFlags, MsFlags, mount, umount2},
+    mount::{MsFlags, mount},
     sched::{CloneFlags, unshare},
 };
 
@@ -27,11 +27,14 @@ pub(crate) fn is_root(test: &str) -> bool {
     root
 }
 
-/// Runs `body` in a thread with mounts of its own, which go with it. False: skipped.
-pub(crate) fn with_own_mounts(test: &str, body: impl FnOnce() + Send) -> bool {
+/// Runs `body` in a thread with mounts of its own, which go with it, and an empty directory
+/// to mount in.
+pub(crate) fn with_own_mounts(test: &str, body: impl FnOnce(&Path) + Send) {
     if !is_root(test) {
-        return false;
+        return;
     }
+    // Outlives the mounts, also where the body panics.
+    let base = tempfile::tempdir().expect("tempdir");
     std::thread::scope(|scope| {
         scope
             .spawn(|| {
@@ -39,16 +42,14 @@ pub(crate) fn with_own_mounts(test: &str, body: impl FnOnce() + Send) -> bool {
                 let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
                 let own = unshare(CloneFlags::CLONE_NEWNS)
                     .and_then(|()| mount(none, "/", none, private, none));
-                if let Err(e) = own {
-                    skip(test, "mounts", &format!("no mounts of its own: {e}"));
-                    return false;
+                match own {
+                    Ok(()) => body(base.path()),
+                    Err(e) => skip(test, "mounts", &format!("no mounts of its own: {e}")),
                 }
-                body();
-                true
             })
             .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
 }
 
 /// Mounts a tmpfs.
@@ -76,10 +77,4 @@ pub(crate) fn remount(on: &Path, flags: MsFlags) {
         }
     }
     panic!("{} stays busy", on.display());
-}
-
-/// Unmounts, whoever still has a file open there.
-#[track_caller]
-pub(crate) fn unmount(on: &Path) {
-    umount2(on, MntFlags::MNT_DETACH).expect("umount");
 }
