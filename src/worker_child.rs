@@ -68,8 +68,7 @@ pub fn measure() -> Exit {
             let told = wait_for_stop(io::stdin().lock());
             listener.stop();
             if !told {
-                // The parent is gone: nobody would end this process if it does not.
-                thread::sleep(ORPHAN_GRACE);
+                outlive_briefly(&listener);
                 die();
             }
         });
@@ -109,8 +108,29 @@ pub fn clean_up(dir: &str, run_id: Option<&str>) -> Exit {
     Exit::Done
 }
 
-/// How long an orphan may take to end its operation and remove its folder; `walprobe clean` is for the rest.
-const ORPHAN_GRACE: Duration = Duration::from_secs(10);
+/// An orphan may take this long to end its operation and remove its folder; `walprobe clean` is for
+/// the rest.
+const ORPHAN_GRACE: Duration = Duration::from_secs(15);
+/// But not longer than this while no call returns.
+const ORPHAN_SILENCE: Duration = Duration::from_secs(4);
+
+/// The parent is gone: nobody would end this process if it does not end by itself.
+fn outlive_briefly(pulse: &Pulse) {
+    const STEP: Duration = Duration::from_millis(250);
+    let (mut waited, mut silent) = (Duration::ZERO, Duration::ZERO);
+    let mut beats = pulse.beats();
+    while waited < ORPHAN_GRACE && silent < ORPHAN_SILENCE {
+        thread::sleep(STEP);
+        waited += STEP;
+        let now = pulse.beats();
+        silent = if now == beats {
+            silent + STEP
+        } else {
+            Duration::ZERO
+        };
+        beats = now;
+    }
+}
 
 /// Lines until `stop` or the end; whether it was `stop`.
 fn wait_for_stop(input: impl io::BufRead) -> bool {

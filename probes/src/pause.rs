@@ -2,10 +2,11 @@
 //!
 //! In builds with debug assertions, `WALPROBE_TEST_PAUSE=NAME` makes the first passage of
 //! that point announce itself and then wait for ever; `WALPROBE_TEST_PAUSE_NTH=N` makes it
-//! the N-th. With `WALPROBE_TEST_PAUSE_FILE=PATH` that file is made first. A release build has no such points. Where they are:
+//! the N-th; with `WALPROBE_TEST_PAUSE_FILE=PATH` that file is made first. A release build has
+//! no such points. Where they are:
 //!
-//! - `creating`: 1 the scratch folder is made, its undo file is not; 2 the undo file is
-//!   made and locked, nothing is in it; 3 the folder is complete;
+//! - `creating`: 1 the scratch folder is made, its undo file is not; 2 the undo file is made
+//!   and not yet locked; 3 it is locked, nothing is in it; 4 the folder is complete;
 //! - `filling`, `renaming`, `dropping`: in the probes;
 //! - `removing`: after each file that is removed, then after the undo file and before the folder.
 
@@ -19,6 +20,8 @@ pub fn point(name: &'static str, announce: &dyn Fn(&str)) {
     static PASSED: AtomicU64 = AtomicU64::new(0);
 
     debug_assert!(POINTS.contains(&name), "{name} is no pause point");
+    #[cfg(test)]
+    hook::passed(name);
     if std::env::var_os("WALPROBE_TEST_PAUSE").is_none_or(|wanted| wanted != name) {
         return;
     }
@@ -46,4 +49,26 @@ pub fn point(_name: &'static str, _announce: &dyn Fn(&str)) {}
 /// [`point`], announced by nothing but the file.
 pub fn here(name: &'static str) {
     point(name, &|_| ());
+}
+
+/// In unit tests: something that happens just when this thread passes a point.
+#[cfg(test)]
+pub(crate) mod hook {
+    use std::cell::RefCell;
+
+    type Hook = Box<dyn FnMut(&str)>;
+    thread_local!(static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) });
+
+    /// Sets this thread's hook.
+    pub(crate) fn set(hook: impl FnMut(&str) + 'static) {
+        HOOK.set(Some(Box::new(hook)));
+    }
+
+    pub(super) fn passed(name: &str) {
+        // Not set while it runs: what it does may pass points itself.
+        if let Some(mut hook) = HOOK.take() {
+            hook(name);
+            HOOK.set(Some(hook));
+        }
+    }
 }

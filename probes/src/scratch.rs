@@ -122,7 +122,7 @@ impl Scratch {
             Ok(None) => return Ok(None),
             Err(why) => return Err(give_up(why)),
         };
-        let undo = match Undo::create(dir.as_fd()) {
+        let undo = match Undo::create(dir.as_fd(), announce) {
             Ok(Made::Locked(undo)) => undo,
             Ok(Made::Gone) => return Ok(None),
             Err(fault) => return Err(give_up(Why::Fault(fault))),

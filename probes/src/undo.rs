@@ -16,7 +16,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{contract::Fault, target::Id};
+use crate::{contract::Fault, pause, target::Id};
 
 pub use lines::Action;
 use lines::Told;
@@ -74,7 +74,7 @@ pub(crate) enum Claim {
 
 impl Undo {
     /// Makes and locks the file. Nothing is in it until [`Undo::begin`].
-    pub(crate) fn create(dir: BorrowedFd<'_>) -> Result<Made, Fault> {
+    pub(crate) fn create(dir: BorrowedFd<'_>, announce: &dyn Fn(&str)) -> Result<Made, Fault> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
@@ -84,8 +84,8 @@ impl Undo {
             Err(Errno::NOENT) => return Ok(Made::Gone),
             Err(e) => return Err(fault("openat", e)),
         };
-        let made = Self::lock_new(dir, &file);
-        match made {
+        pause::point("creating", announce);
+        match Self::lock_new(dir, &file) {
             Ok(Some(stat)) => Ok(Made::Locked(Self {
                 file,
                 id: Id::of(&stat),
@@ -147,6 +147,10 @@ impl Undo {
             Err(Errno::NOENT) => return Claim::Again,
             Err(e) => return Claim::Foreign(fault("openat", e).to_string()),
         };
+        Self::claim_opened(dir, file, run_id, folder.inode)
+    }
+
+    fn claim_opened(dir: BorrowedFd<'_>, file: OwnedFd, run_id: &str, folder_inode: u64) -> Claim {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Claim::Running,
@@ -163,7 +167,7 @@ impl Undo {
             Ok(bytes) => bytes,
             Err(reason) => return Claim::Foreign(reason),
         };
-        match lines::parse(&bytes, run_id, folder.inode) {
+        match lines::parse(&bytes, run_id, folder_inode) {
             Ok((len, outstanding)) => Claim::Dead(Self {
                 file,
                 id: Id::of(&stat),

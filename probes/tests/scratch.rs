@@ -247,11 +247,16 @@ fn the_directory_is_renamed_while_it_is_held() {
     let dir = tempfile::tempdir().unwrap();
     let (old, new) = (dir.path().join("old"), dir.path().join("new"));
     fs::create_dir(&old).unwrap();
-    let scratch = scratch(&old);
+    // Before the folder is made, and again after it.
+    let target = target(&old);
     fs::rename(&old, &new).unwrap();
     fs::create_dir(&old).unwrap();
     fs::write(old.join("seg-1"), "mine").unwrap();
     let before = tree::of(&old);
+    let scratch = Scratch::create(&target, RUN).unwrap();
+    let last = dir.path().join("last");
+    fs::rename(&new, &last).unwrap();
+    let new = last;
     write(&scratch, "seg-1");
     assert!(
         place(&new).join("seg-1").exists(),

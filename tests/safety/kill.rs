@@ -126,7 +126,10 @@ fn killed_and_cleaned(place: &Place, mut running: Running, victim: Victim) -> Re
             .and_then(|()| place.bystanders.untouched());
         done.map_err(|error| last = error).ok()
     });
-    // Processes before files: nothing of ours may still be at work in the folder.
+    // A paused worker ends a few seconds after its command, whether or not its folder is gone.
+    let _ = poll(Duration::from_secs(20), || {
+        running.descendants().is_empty().then_some(())
+    });
     let left: Vec<_> = running.descendants();
     drop(running);
     cleaned.ok_or(format!("clean: {last}"))?;

@@ -111,7 +111,7 @@ fn read_only() -> Checked {
 }
 
 fn no_space() -> Checked {
-    let recipe = Recipe::new(Kind::Tmpfs).sized(4 << 20);
+    let recipe = Recipe::new(Kind::Tmpfs).sized(1 << 20);
     let mounted = Mounted::new(&work::base(TMP), &recipe)?;
     let before = Tree::read(mounted.point())?;
     all_refuse(mounted.point())?;

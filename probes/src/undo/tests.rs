@@ -204,9 +204,9 @@ fn a_failed_line_leaves_no_trace() {
     let long = "x".repeat(MAX_BYTES as usize);
     let fault = undo.will(marker(Path::new(&long))).unwrap_err();
     assert_eq!((fault.call, fault.errno), ("pwrite", libc::EFBIG));
-    // Half a line that a full filesystem let through.
+    // Half a line that a full filesystem let through, longer than the next one.
     undo.log().torn = true;
-    fs::write(&path, [&before[..], b"{\"will\":{\"ki"].concat()).unwrap();
+    fs::write(&path, [&before[..], &[b'{'; 500]].concat()).unwrap();
     undo.did_undo(&marker(Path::new("/nowhere/1"))).unwrap();
     let after = fs::read(&path).unwrap();
     assert!(after.starts_with(&before));
@@ -249,4 +249,37 @@ fn root_replays_only_what_root_wrote() {
     let reason = "run walprobe clean as user id 65534, who made it".to_owned();
     assert_eq!(report.left, [(folder, reason)]);
     assert!(precious.exists());
+}
+
+#[test]
+fn an_undo_file_that_was_removed_before_it_was_claimed() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = target::hold(dir.path()).unwrap();
+    for replaced in [false, true] {
+        fs::write(dir.path().join(NAME), "").unwrap();
+        let file = OwnedFd::from(
+            fs::File::options()
+                .write(true)
+                .read(true)
+                .open(dir.path().join(NAME))
+                .unwrap(),
+        );
+        fs::remove_file(dir.path().join(NAME)).unwrap();
+        if replaced {
+            fs::write(dir.path().join(NAME), "").unwrap();
+        }
+        let claim = Undo::claim_opened(held.dir.as_fd(), file, RUN, held.id.inode);
+        assert!(matches!(claim, Claim::Again), "replaced: {replaced}");
+    }
+}
+
+#[test]
+fn a_folder_that_was_removed_before_its_undo_file_was_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    let held = target::hold(&folder).unwrap();
+    fs::remove_dir(&folder).unwrap();
+    let made = Undo::create(held.dir.as_fd(), &|_| ()).unwrap();
+    assert!(matches!(made, Made::Gone));
 }

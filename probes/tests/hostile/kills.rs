@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use nix::mount::{MsFlags, mount, umount};
+use nix::mount::{MsFlags, mount};
 use walprobe_probes::clean::clean_run;
 
 use crate::{
@@ -54,7 +54,8 @@ fn at_each_pause_point() {
             assert_eq!(stage(&folder), expected(point, &nth), "{when}");
 
             // While it lives: its folder stays, once it is locked.
-            if time < 2 && folder.join("undo").exists() {
+            let locked = folder.join("undo").exists() && (point, nth.as_str()) != ("creating", "2");
+            if locked && time < 2 {
                 let with_it = tree::of(dir);
                 let report = cleaned(dir);
                 assert_eq!(report.running, [shown(&folder)], "{when}");
@@ -83,7 +84,7 @@ fn stage(folder: &Path) -> (usize, bool) {
 fn expected(point: &str, nth: &str) -> (usize, bool) {
     match (point, nth.parse().unwrap()) {
         ("creating", 1) => (0, false),
-        ("creating", 2) => (1, false),
+        ("creating", 2 | 3) => (1, false),
         ("creating", _) => (1, true),
         (_, n @ 1..=5) => (6 - n, true),
         (_, _) => (0, false),
@@ -103,7 +104,7 @@ fn under_an_odd_umask() {
     } else {
         child::start
     };
-    for nth in ["1", "2", "3"] {
+    for nth in ["1", "3", "4"] {
         let env = [
             ("WALPROBE_TEST_PAUSE", "creating"),
             ("WALPROBE_TEST_PAUSE_NTH", nth),
@@ -187,10 +188,9 @@ fn a_clean_that_is_killed_itself() {
 /// Filesystems whose inode numbers are less simple than a disk's.
 #[test]
 fn on_other_filesystems() {
-    means::with_own_mounts("on_other_filesystems", || {
-        let base = tempfile::tempdir().unwrap();
+    means::with_own_mounts("on_other_filesystems", |base| {
         let at = |name: &str| {
-            let path = base.path().join(name);
+            let path = base.join(name);
             fs::create_dir_all(&path).unwrap();
             path
         };
@@ -214,10 +214,8 @@ fn on_other_filesystems() {
             killed_and_cleaned(&mnt);
             // A folder of the lower layer becomes one of both.
             killed_and_cleaned(&mnt.join("seen-through"));
-            umount(&mnt).unwrap();
         }
         killed_and_cleaned(&one);
-        umount(&base.path().join("tmpfs")).unwrap();
     });
 }
 

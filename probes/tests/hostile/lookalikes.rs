@@ -288,29 +288,24 @@ fn other_users() {
 
 #[test]
 fn something_mounted_on_it() {
-    means::with_own_mounts("something_mounted_on_it", || {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = leftover(dir.path(), RUN);
+    means::with_own_mounts("something_mounted_on_it", |dir| {
+        let folder = leftover(dir, RUN);
         means::tmpfs(&folder, "size=1m,mode=700");
-        stays(dir.path(), &folder, "another filesystem is mounted on it");
+        stays(dir, &folder, "another filesystem is mounted on it");
         nix::mount::umount(&folder).unwrap();
-        assert_eq!(cleaned(dir.path()).removed, [shown(&folder)]);
+        assert_eq!(cleaned(dir).removed, [shown(&folder)]);
     });
 }
 
 #[test]
 fn a_read_only_filesystem() {
-    means::with_own_mounts("a_read_only_filesystem", || {
-        let base = tempfile::tempdir().unwrap();
-        let dir = base.path().join("mnt");
-        fs::create_dir(&dir).unwrap();
-        means::tmpfs(&dir, "size=1m");
-        let folder = leftover(&dir, RUN);
-        means::remount(&dir, nix::mount::MsFlags::MS_RDONLY);
+    means::with_own_mounts("a_read_only_filesystem", |dir| {
+        means::tmpfs(dir, "size=1m");
+        let folder = leftover(dir, RUN);
+        means::remount(dir, nix::mount::MsFlags::MS_RDONLY);
         let reason = "openat of undo: Read-only file system (os error 30)";
-        stays(&dir, &folder, reason);
-        means::remount(&dir, nix::mount::MsFlags::empty());
-        assert_eq!(cleaned(&dir).removed, [shown(&folder)]);
-        nix::mount::umount(&dir).unwrap();
+        stays(dir, &folder, reason);
+        means::remount(dir, nix::mount::MsFlags::empty());
+        assert_eq!(cleaned(dir).removed, [shown(&folder)]);
     });
 }

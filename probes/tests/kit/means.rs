@@ -1,7 +1,7 @@
 //! What a test needs of the machine: root, mounts of its own. A missing means is a skip
 //! with its name and reason, or a failure where `WALPROBE_REQUIRE` lists it.
 
-use std::{env, path::Path};
+use std::{env, path::Path, time::Duration};
 
 use nix::{
     mount::{MsFlags, mount},
@@ -27,11 +27,14 @@ pub(crate) fn is_root(test: &str) -> bool {
     root
 }
 
-/// Runs `body` in a thread with mounts of its own, which go with it. False: skipped.
-pub(crate) fn with_own_mounts(test: &str, body: impl FnOnce() + Send) -> bool {
+/// Runs `body` in a thread with mounts of its own, which go with it, and an empty directory
+/// to mount in.
+pub(crate) fn with_own_mounts(test: &str, body: impl FnOnce(&Path) + Send) {
     if !is_root(test) {
-        return false;
+        return;
     }
+    // Outlives the mounts, also where the body panics.
+    let base = tempfile::tempdir().expect("tempdir");
     std::thread::scope(|scope| {
         scope
             .spawn(|| {
@@ -39,16 +42,14 @@ pub(crate) fn with_own_mounts(test: &str, body: impl FnOnce() + Send) -> bool {
                 let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
                 let own = unshare(CloneFlags::CLONE_NEWNS)
                     .and_then(|()| mount(none, "/", none, private, none));
-                if let Err(e) = own {
-                    skip(test, "mounts", &format!("no mounts of its own: {e}"));
-                    return false;
+                match own {
+                    Ok(()) => body(base.path()),
+                    Err(e) => skip(test, "mounts", &format!("no mounts of its own: {e}")),
                 }
-                body();
-                true
             })
             .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
 }
 
 /// Mounts a tmpfs.
@@ -64,9 +65,16 @@ pub(crate) fn tmpfs(on: &Path, options: &str) {
     .expect("mount tmpfs");
 }
 
-/// Mounts again, with other flags.
+/// Mounts again, with other flags. Waits while a file is open for writing: a process that
+/// another thread has just forked still has all of ours.
 #[track_caller]
 pub(crate) fn remount(on: &Path, flags: MsFlags) {
     let none = None::<&str>;
-    mount(none, on, none, MsFlags::MS_REMOUNT | flags, none).expect("remount");
+    for _ in 0..200 {
+        match mount(none, on, none, MsFlags::MS_REMOUNT | flags, none) {
+            Err(nix::errno::Errno::EBUSY) => std::thread::sleep(Duration::from_millis(10)),
+            done => return done.expect("remount"),
+        }
+    }
+    panic!("{} stays busy", on.display());
 }

@@ -10,13 +10,9 @@ const MIB: u64 = 1 << 20;
 
 /// A tmpfs, and a body that gets it.
 fn on_tmpfs(test: &str, options: &str, body: impl FnOnce(&Path) + Send) {
-    means::with_own_mounts(test, || {
-        let base = tempfile::tempdir().unwrap();
-        let dir = base.path().join("mnt");
-        fs::create_dir(&dir).unwrap();
-        means::tmpfs(&dir, options);
-        body(&dir);
-        nix::mount::umount2(&dir, nix::mount::MntFlags::MNT_DETACH).unwrap();
+    means::with_own_mounts(test, |dir| {
+        means::tmpfs(dir, options);
+        body(dir);
     });
 }
 

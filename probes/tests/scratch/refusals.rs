@@ -132,31 +132,24 @@ pub(crate) fn child_not_writable(dir: &Path) {
 
 #[test]
 fn read_only() {
-    means::with_own_mounts("read_only", || {
-        let base = tempfile::tempdir().unwrap();
-        let dir = base.path().join("mnt");
-        fs::create_dir(&dir).unwrap();
-        means::tmpfs(&dir, "size=16m");
-        scratch(&dir);
-        means::remount(&dir, MsFlags::MS_RDONLY);
-        refused_with(&dir, "Read-only file system (os error 30)");
+    means::with_own_mounts("read_only", |dir| {
+        means::tmpfs(dir, "size=16m");
+        scratch(dir);
+        means::remount(dir, MsFlags::MS_RDONLY);
+        refused_with(dir, "Read-only file system (os error 30)");
         // The mount alone, over a filesystem that is writable.
-        means::remount(&dir, MsFlags::empty());
-        means::remount(&dir, MsFlags::MS_BIND | MsFlags::MS_RDONLY);
-        refused_with(&dir, "Read-only file system (os error 30)");
-        nix::mount::umount(&dir).unwrap();
+        means::remount(dir, MsFlags::empty());
+        means::remount(dir, MsFlags::MS_BIND | MsFlags::MS_RDONLY);
+        refused_with(dir, "Read-only file system (os error 30)");
     });
 }
 
 #[test]
 fn becomes_read_only_while_it_is_held() {
-    means::with_own_mounts("becomes_read_only_while_it_is_held", || {
-        let base = tempfile::tempdir().unwrap();
-        let dir = base.path().join("mnt");
-        fs::create_dir(&dir).unwrap();
-        means::tmpfs(&dir, "size=16m");
-        let held = target(&dir);
-        means::remount(&dir, MsFlags::MS_RDONLY);
+    means::with_own_mounts("becomes_read_only_while_it_is_held", |dir| {
+        means::tmpfs(dir, "size=16m");
+        let held = target(dir);
+        means::remount(dir, MsFlags::MS_RDONLY);
         let refused = Scratch::create(&held, RUN).unwrap_err();
         assert!(
             refused
@@ -164,9 +157,6 @@ fn becomes_read_only_while_it_is_held() {
                 .ends_with("Read-only file system (os error 30)"),
             "{refused}"
         );
-
-        drop(held);
-        nix::mount::umount(&dir).unwrap();
     });
 }
 
