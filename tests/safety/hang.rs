@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::Trial;
-use walprobe_probes::report::RowStatus;
+use walprobe_probes::report::{Row, RowStatus};
 use walprobe_test_support::bystanders::Bystanders;
 use walprobe_test_support::document::{Document, id};
 use walprobe_test_support::mounts::Mounted;
@@ -100,9 +100,10 @@ fn has_the_row_and_the_rest(document: &Document) -> Result<(), String> {
         return Err("no row says no-answer".to_owned());
     }
     // The one in flight is a fault; those after it were never begun.
-    let (faults, later): (Vec<_>, Vec<_>) = silent
+    let (faults, later): (Vec<&Row>, Vec<&Row>) = silent
         .iter()
-        .partition(|row| row.status == RowStatus::Fault);
+        .copied()
+        .partition(|row: &&Row| row.status == RowStatus::Fault);
     if faults.is_empty() || faults.iter().any(|row| row.fault.is_none()) {
         return Err(format!(
             "no fault with its call among {} rows",
