@@ -138,6 +138,7 @@ fn request(profile: Profile) -> Request {
         force: false,
         dry_run: true,
         op_timeout_s: 60.0,
+        ..Request::default()
     }
 }
 

@@ -40,6 +40,7 @@ pub fn measure(probes: Vec<String>, options: Measure) -> Result<Exit, Failure> {
         force: options.force,
         dry_run: options.dry_run,
         op_timeout_s: options.op_timeout,
+        ..Request::default()
     };
     run(Task {
         request,
@@ -77,6 +78,7 @@ pub fn facts(options: Facts) -> Result<Exit, Failure> {
         force: options.force,
         dry_run: false,
         op_timeout_s: options.op_timeout,
+        ..Request::default()
     };
     run(Task {
         request,

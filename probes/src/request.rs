@@ -73,8 +73,16 @@ impl DropCaches {
     }
 }
 
+/// What another thread does to the filesystem while a case is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Beside {
+    /// Reads a file at random.
+    Read,
+}
+
 /// One directory's worth of work.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Request {
     /// The directory as given.
     pub dir: String,
@@ -96,6 +104,21 @@ pub struct Request {
     pub seed: u64,
     /// Cache-drop hook.
     pub drop_caches: DropCaches,
+    /// The user's own cache-drop program and its arguments, in place of `drop_caches`.
+    #[serde(default)]
+    pub drop_caches_cmd: Option<Vec<String>>,
+    /// What another thread does to the same filesystem meanwhile.
+    #[serde(default)]
+    pub beside: Option<Beside>,
+    /// prealloc/cycles: how often a file is made, as in test_fallocate.
+    #[serde(default)]
+    pub cycles: Option<u64>,
+    /// prealloc/cycles: how often each file is rewritten.
+    #[serde(default)]
+    pub rewrites: Option<u64>,
+    /// Old segments that recycling takes turns with; none leaves the number to the probe.
+    #[serde(default)]
+    pub segments: Option<u64>,
     /// Bytes of WAL a commit, where the case does not name a size.
     pub commit_bytes: Option<u64>,
     /// Segment size (16 MiB).

@@ -52,6 +52,7 @@ fn request(dir: &Path) -> Request {
         force: false,
         dry_run: false,
         op_timeout_s: 60.0,
+        ..Request::default()
     }
 }
 

@@ -232,6 +232,7 @@ pub(crate) fn request(seed: u64) -> Request {
         force: false,
         dry_run: false,
         op_timeout_s: 60.0,
+        ..Request::default()
     }
 }
 
