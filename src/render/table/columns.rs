@@ -141,6 +141,7 @@ pub(super) const SHOWN: &[&str] = &[
     "walked_pct",
     "deferred_ms",
     "create_unwritten_pct",
+    "line",
 ];
 
 const fn column(head: &'static str, rank: u8, cell: fn(&Row) -> Option<String>) -> Column {
