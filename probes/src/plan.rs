@@ -95,7 +95,9 @@ pub fn groups(request: &Request, facts: &Facts, selection: &Selection) -> Vec<Pl
 fn elsewhere(group: &Group, comparison: &Comparison) -> Option<usize> {
     let baseline = group.baseline(comparison)?;
     let own = group.members(comparison);
-    own.iter().all(|(_, at)| *at != baseline).then_some(baseline)
+    own.iter()
+        .all(|(_, at)| *at != baseline)
+        .then_some(baseline)
 }
 
 /// Whether this row is to be told.

@@ -11,8 +11,8 @@ use crate::{
 mod init;
 
 use init::Watch;
-pub use init::{EMULATION_LIMIT_NS, Init, Made};
 pub(crate) use init::posix;
+pub use init::{EMULATION_LIMIT_NS, Init, Made};
 
 /// Makes segments and walks them with new, incompressible content.
 pub struct Maker {

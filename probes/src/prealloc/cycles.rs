@@ -14,9 +14,7 @@ use super::{
     life::too_slow,
 };
 use crate::{
-    contract::{
-        Case, Comparison, Fault, Group, Lab, Observations, Run, Series, Stop, Trial,
-    },
+    contract::{Case, Comparison, Fault, Group, Lab, Observations, Run, Series, Stop, Trial},
     engine::lap::Lap,
     files::{PAGE_BYTES, WalFile},
     request::Request,
@@ -26,10 +24,7 @@ use crate::{
 /// Methods by test_fallocate's names.
 const METHODS: [(&str, Init); 3] = [
     ("classic", Init::ZeroFill8k),
-    (
-        "posix_fallocate",
-        Init::PosixFallocate { piecewise: false },
-    ),
+    ("posix_fallocate", Init::PosixFallocate { piecewise: false }),
     ("glibc-emulation", Init::GlibcEmulation),
 ];
 
@@ -176,7 +171,9 @@ impl Cycle {
 
 /// The method's line, with what was done rather than what was asked for.
 fn line(method: &str, cycles: u64, rewrites: u64, total_s: f64) -> String {
-    format!("method: {method}. {cycles} open/close iterations, {rewrites} rewrite in {total_s:.4} s")
+    format!(
+        "method: {method}. {cycles} open/close iterations, {rewrites} rewrite in {total_s:.4} s"
+    )
 }
 
 #[cfg(test)]
@@ -202,6 +199,10 @@ mod tests {
         assert!(group(&request(Some(0))).is_none());
         let planned = group(&request(Some(7))).unwrap();
         assert_eq!(planned.fixed_rounds(), Some(7));
-        assert_eq!(planned.cases[0].op_bytes, 32 << 20, "made and rewritten once");
+        assert_eq!(
+            planned.cases[0].op_bytes,
+            32 << 20,
+            "made and rewritten once"
+        );
     }
 }

@@ -83,7 +83,9 @@ fn find(folder: &Folder, name: &str, lab: &mut Lab<'_>) -> Result<LibcWay, Stop>
     let (outcome, writes) = on_new_file(folder, name, |file| {
         let before = write_calls();
         let outcome = posix(file, 0, FILL_BYTES);
-        let writes = write_calls().zip(before).map(|(after, before)| after - before);
+        let writes = write_calls()
+            .zip(before)
+            .map(|(after, before)| after - before);
         Ok((outcome, writes))
     })?;
     let refusal = outcome.err();

@@ -108,9 +108,9 @@ impl Life {
         mut seen: Option<&mut Seen>,
         free_before: u64,
     ) -> Result<bool, Fault> {
-        let made =
-            self.maker
-                .create_bounded(self.init, &self.tmp, &self.name, "create", lap)?;
+        let made = self
+            .maker
+            .create_bounded(self.init, &self.tmp, &self.name, "create", lap)?;
         if let Made::Cut(done) = made {
             if !lap.interrupted() {
                 self.ending = Some(too_slow(done, self.maker.segment_bytes));

@@ -98,7 +98,13 @@ mod tests {
         assert_eq!(names(Profile::Thorough, &[]).len(), 7);
         assert!(names(Profile::Normal, &[]).is_empty());
         // A whole probe or comparison names none of its cases.
-        for pattern in ["prealloc", "prealloc/*", "prealloc/create", "prealloc/create/*", "["] {
+        for pattern in [
+            "prealloc",
+            "prealloc/*",
+            "prealloc/create",
+            "prealloc/create/*",
+            "[",
+        ] {
             assert!(names(Profile::Normal, &[pattern]).is_empty(), "{pattern}");
         }
         assert_eq!(names(Profile::Quick, &["append"]), ["append"]);
@@ -108,7 +114,10 @@ mod tests {
         );
         assert!(names(Profile::Normal, &["sync/*/append"]).is_empty());
         let all = METHODS.map(|m| m.name).join(",");
-        assert_eq!(names(Profile::Quick, &[&format!("prealloc/*/{{{all}}}")]).len(), 7);
+        assert_eq!(
+            names(Profile::Quick, &[&format!("prealloc/*/{{{all}}}")]).len(),
+            7
+        );
     }
 
     #[test]

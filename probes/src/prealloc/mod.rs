@@ -169,4 +169,3 @@ fn series(id: &str) -> Series {
         _ => "life",
     }
 }
-

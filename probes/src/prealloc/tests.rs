@@ -1,0 +1,62 @@
+use super::*;
+
+fn request(profile: Profile) -> Request {
+    Request {
+        profile,
+        segment_bytes: 16 << 20,
+        ..Request::default()
+    }
+}
+
+fn rows(groups: &[Group]) -> Vec<String> {
+    let mut out = Vec::new();
+    for group in groups {
+        for comparison in &group.compare {
+            for (name, _) in group.members(comparison) {
+                out.push(format!("{}/{name}", comparison.id));
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn each_row_is_planned_once_whatever_the_group() {
+    let plan = |profile| Prealloc.plan(&request(profile), &Facts::default());
+    for (profile, methods) in [
+        (Profile::Quick, 3),
+        (Profile::Normal, 3),
+        (Profile::Thorough, METHODS.len()),
+    ] {
+        let mut rows = rows(&plan(profile));
+        assert_eq!(rows.len(), methods * COMPARISONS.len(), "{profile:?}");
+        rows.sort();
+        rows.dedup();
+        assert_eq!(rows.len(), methods * COMPARISONS.len(), "{profile:?}");
+    }
+}
+
+#[test]
+fn every_group_has_its_own_baseline() {
+    for group in Prealloc.plan(&request(Profile::Thorough), &Facts::default()) {
+        for comparison in &group.compare {
+            let at = group.baseline(comparison).expect("a baseline");
+            assert_eq!(group.cases[at].name, BASELINE);
+        }
+    }
+}
+
+#[test]
+fn cycles_come_last_and_only_where_asked_for() {
+    let asked = Request {
+        cycles: Some(3),
+        rewrites: Some(2),
+        ..request(Profile::Quick)
+    };
+    let groups = Prealloc.plan(&asked, &Facts::default());
+    let last = groups.last().unwrap();
+    assert_eq!(last.compare[0].id, "cycles");
+    assert_eq!(last.fixed_rounds(), Some(3));
+    assert_eq!(last.cases[0].op_bytes, 48 << 20);
+    assert_eq!(groups.len(), 2);
+}

@@ -178,9 +178,7 @@ impl Maker {
 }
 
 fn as_rustix(result: std::io::Result<()>) -> rustix::io::Result<()> {
-    result.map_err(|e| {
-        rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO)
-    })
+    result.map_err(|e| rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO))
 }
 
 /// posix_fallocate(3), EINTR retried.

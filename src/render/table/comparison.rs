@@ -127,7 +127,10 @@ fn write(page: &mut Page, id: &str, rows: &[&Row]) {
     page.narrowed |= dropped;
     lay(page, grid, rows);
     let width = page.options.prose();
-    for line in rows.iter().filter_map(|r| r.observations.get("line")?.as_str()) {
+    for line in rows
+        .iter()
+        .filter_map(|r| r.observations.get("line")?.as_str())
+    {
         fill(&mut page.out, width, " ", "   ", line);
     }
     notes.write(page);
