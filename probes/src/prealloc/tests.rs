@@ -1,4 +1,5 @@
 use super::*;
+use crate::{plan, request::Selection};
 
 fn request(profile: Profile) -> Request {
     Request {
@@ -59,4 +60,28 @@ fn cycles_come_last_and_only_where_asked_for() {
     assert_eq!(last.fixed_rounds(), Some(3));
     assert_eq!(last.cases[0].op_bytes, 48 << 20);
     assert_eq!(groups.len(), 2);
+}
+
+#[test]
+fn a_rarer_method_alone_brings_the_baseline_but_not_its_row() {
+    let asked = Request {
+        probes: vec![CARD.id.to_owned()],
+        only: vec!["append".to_owned()],
+        ..request(Profile::Normal)
+    };
+    let selection = Selection::new(&asked.only, &[]).unwrap();
+    let planned = plan::groups(&asked, &Facts::default(), &selection);
+    let own: Vec<_> = planned
+        .iter()
+        .filter(|p| p.group.probe == CARD.id)
+        .collect();
+    let cases: Vec<_> = own[0].group.cases.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!((own.len(), cases), (1, vec![BASELINE, "append"]));
+    let rows = plan::rows(&planned, &selection);
+    let rows: Vec<_> = rows.iter().filter(|r| r.probe == CARD.id).collect();
+    assert_eq!(rows.len(), COMPARISONS.len());
+    assert!(rows.iter().all(|r| r.case == "append"));
+    // The row answers for what its baseline writes too.
+    let bytes: u64 = rows.iter().map(|r| r.bytes).sum();
+    assert!(bytes > 16 << 20, "{bytes}");
 }
