@@ -48,7 +48,10 @@ impl Trial for Life {
             return Ok(());
         }
         let mut seen = self.inspected.is_none().then(BTreeMap::new);
-        let free_before = free_bytes(&self.maker)?;
+        let free_before = match seen {
+            Some(_) => free_bytes(&self.maker)?,
+            None => 0,
+        };
         let outcome = self.live(lap, seen.as_mut(), free_before);
         lap.leg("", 0.0);
         // Whatever happened, the next life begins without this one's file.
@@ -163,5 +166,122 @@ impl Life {
         };
         let gone = free_before.saturating_sub(free_bytes(&self.maker)?);
         inspect::step(file, length, bytes, gone, seen.entry(series).or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        os::fd::AsFd as _,
+        sync::atomic::{AtomicU64, Ordering},
+    };
+
+    use super::*;
+    use crate::{
+        contract::{Case, Clock, Counters, Counts, Hooks, Noise, Pulse, Quiet, Settled},
+        engine::case::{BlockPlan, CaseRun, State},
+        facts::Facts,
+        folder::Folder,
+        request::Request,
+    };
+
+    /// A world in which a second passes whenever somebody looks at the clock.
+    struct Slow(AtomicU64);
+
+    impl Clock for Slow {
+        fn now_ns(&self) -> u64 {
+            self.0.fetch_add(1_000_000_000, Ordering::Relaxed)
+        }
+    }
+
+    struct Nothing;
+
+    impl Counters for Nothing {
+        fn read(&self) -> Counts {
+            Counts::default()
+        }
+        fn flushes_by_device(&self) -> Vec<(String, u64)> {
+            Vec::new()
+        }
+        fn noise(&self) -> Noise {
+            Noise::default()
+        }
+        fn has_device(&self) -> bool {
+            false
+        }
+    }
+
+    impl Hooks for Nothing {
+        fn charge(&mut self, _bytes: u64) -> Result<(), Stop> {
+            Ok(())
+        }
+        fn settle(&mut self) -> Result<Settled, Stop> {
+            Ok(Settled::default())
+        }
+        fn doing(&mut self, _probe: &str, _comparison: &str, _case: &str, _round: u64) {}
+    }
+
+    /// One life in the slow world.
+    fn lived(init: Init) -> CaseRun {
+        let dir = tempfile::tempdir().unwrap();
+        let opened = std::fs::File::open(dir.path()).unwrap();
+        let folder = Folder::new(opened.as_fd(), "test", false).unwrap();
+        let life = Life {
+            init,
+            tmp: "tmp-life".to_owned(),
+            name: "seg-life".to_owned(),
+            maker: Maker::new(folder, 16 << 20, 64 << 10, 8192, 1),
+            libc: None,
+            ending: None,
+            inspected: None,
+        };
+        let mut case = CaseRun::new(Case::default(), State::Active(Box::new(life)));
+        let (facts, request, pulse) = (Facts::default(), Request::default(), Pulse::default());
+        let clock = Slow(AtomicU64::new(0));
+        let mut lab = Lab {
+            facts: &facts,
+            request: &request,
+            scratch: None,
+            hooks: &mut Nothing,
+            counters: &Nothing,
+            clock: &clock,
+            pulse: &pulse,
+            quiet: Quiet::default(),
+            rng: fastrand::Rng::with_seed(1),
+        };
+        let one = BlockPlan {
+            ops: 1,
+            ..BlockPlan::default()
+        };
+        case.block(one, &mut lab);
+        let left = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(left, 0, "half a file is left");
+        case
+    }
+
+    #[test]
+    fn an_emulation_without_end_is_skipped_and_says_how_far_it_came() {
+        let case = lived(Init::GlibcEmulation);
+        let State::Ended(Stop::Skip("time", reason), 1) = &case.state else {
+            panic!("it went on");
+        };
+        assert!(
+            reason.starts_with("the emulation was stopped after 10 s, ")
+                && reason.ends_with(" KiB of 16384 KiB done"),
+            "{reason}"
+        );
+        assert_eq!(case.seen[""]["emulation_bounded"], true);
+        // Half a segment gives no figure.
+        assert!(case.tally.get("create").is_none_or(|t| t.ops == 0));
+        assert!(case.tally.get("first-pass").is_none());
+    }
+
+    #[test]
+    fn what_fills_a_segment_takes_its_time() {
+        let case = lived(Init::ZeroFill);
+        assert!(case.is_active());
+        assert_eq!(case.seen[""]["content_zero"], true);
+        assert_eq!(case.seen["create"]["size_bytes"], 16 << 20);
+        assert_eq!(case.tally.get("first-pass").map(|t| t.ops), Some(8));
     }
 }

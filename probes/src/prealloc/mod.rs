@@ -125,7 +125,7 @@ fn lives(request: &Request, walked: u64, methods: &[&Method], weight: f64) -> Op
         .commit_bytes
         .unwrap_or(COMMIT_BYTES)
         .next_multiple_of(PAGE_BYTES);
-    let walked = walked.min(segment) / commit * commit;
+    let walked = walked.max(commit).min(segment) / commit * commit;
     if walked == 0 {
         return None;
     }

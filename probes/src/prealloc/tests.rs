@@ -85,3 +85,20 @@ fn a_rarer_method_alone_brings_the_baseline_but_not_its_row() {
     let bytes: u64 = rows.iter().map(|r| r.bytes).sum();
     assert!(bytes > 16 << 20, "{bytes}");
 }
+
+#[test]
+fn a_commit_larger_than_what_is_walked_is_walked_once() {
+    let asked = |commit| Request {
+        commit_bytes: Some(commit),
+        ..request(Profile::Quick)
+    };
+    let walked = |commit| {
+        let groups = Prealloc.plan(&asked(commit), &Facts::default());
+        groups
+            .first()
+            .map(|g| g.cases[0].params["walked_bytes"].clone())
+    };
+    assert_eq!(walked(1 << 20), Some(json!(1 << 20)));
+    assert_eq!(walked(100_000), Some(json!(2 * 106_496)));
+    assert_eq!(walked(32 << 20), None, "more than a segment");
+}
