@@ -41,6 +41,9 @@ pub(super) const COLUMNS: &[Column] = &[
     column("life", KEEP, |r| {
         if series(r) == "life" { mean(r) } else { None }
     }),
+    column("cycle", KEEP, |r| {
+        if series(r) == "cycle" { mean(r) } else { None }
+    }),
     column("mean", 4, |r| if whole(r) { None } else { mean(r) }),
     column("p50", 90, |r| {
         if whole(r) {
@@ -141,6 +144,7 @@ pub(super) const SHOWN: &[&str] = &[
     "walked_pct",
     "deferred_ms",
     "create_unwritten_pct",
+    "line",
 ];
 
 const fn column(head: &'static str, rank: u8, cell: fn(&Row) -> Option<String>) -> Column {
@@ -153,7 +157,7 @@ fn series(row: &Row) -> &str {
 
 /// One operation is a whole segment, so there are too few for percentiles of their own.
 fn whole(row: &Row) -> bool {
-    matches!(series(row), "life" | "create")
+    matches!(series(row), "life" | "create" | "cycle")
 }
 
 fn us(time: walprobe_probes::report::Us) -> f64 {

@@ -40,6 +40,10 @@ const CAPTIONS: &[(&str, &str)] = &[
         "a new segment's life, making it and its commits",
     ),
     (
+        "prealloc/cycles",
+        "test_fallocate's experiment: make a file, rewrite it, remove it",
+    ),
+    (
         "recycle/life",
         "an old segment or a new one, while the cache is warm?",
     ),
@@ -122,6 +126,13 @@ fn write(page: &mut Page, id: &str, rows: &[&Row]) {
     let (grid, dropped) = fitted(page.options.table(), shown, rows, &notes);
     page.narrowed |= dropped;
     lay(page, grid, rows);
+    let width = page.options.prose();
+    for line in rows
+        .iter()
+        .filter_map(|r| r.observations.get("line")?.as_str())
+    {
+        fill(&mut page.out, width, " ", "   ", line);
+    }
     notes.write(page);
 }
 
