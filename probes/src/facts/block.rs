@@ -16,7 +16,7 @@ use crate::report::Device;
 const IN_MEMORY: &[&str] = &["zram", "ram", "nullb"];
 
 /// Names of devices served by another program or machine, before their number.
-const SERVED: &[&str] = &["nbd", "rbd", "drbd", "ublkb"];
+const SERVED: &[&str] = &["nbd", "rbd", "drbd", "ublkb", "zd"];
 
 /// Models that hypervisors and clouds give their disks, in lower case.
 const VIRTUAL_MODELS: &[&str] = &[
@@ -65,14 +65,29 @@ impl Block {
         Self::at(self.dir.parent()?)
     }
 
-    /// The devices that a stacked device lies on.
+    /// One path of several to the same disk takes each request.
+    pub(super) fn is_multipath(&self) -> bool {
+        self.attribute("dm/uuid")
+            .is_some_and(|uuid| uuid.starts_with("mpath-"))
+    }
+
+    /// The devices that a stacked device lies on. What md keeps as a spare or has given up
+    /// gets neither writes nor flushes (Documentation/admin-guide/md.rst).
     pub(super) fn slaves(&self) -> Vec<Self> {
         let Ok(entries) = fs::read_dir(self.dir.join("slaves")) else {
             return Vec::new();
         };
+        let idle = |name: &str| {
+            self.attribute(&format!("md/dev-{name}/state"))
+                .is_some_and(|state| state.split(',').any(|s| matches!(s, "spare" | "faulty")))
+        };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
         paths.sort();
-        paths.iter().filter_map(|path| Self::at(path)).collect()
+        paths
+            .iter()
+            .filter_map(|path| Self::at(path))
+            .filter(|slave| !idle(&slave.name))
+            .collect()
     }
 
     /// An attribute's text; none where it is not there or empty.
@@ -102,6 +117,7 @@ impl Block {
         Device {
             name: self.name.clone(),
             kind: self.kind().to_owned(),
+            level: self.attribute("md/level"),
             write_cache: disk.write_cache(),
             fua: flag("queue/fua"),
             rotational: flag("queue/rotational"),
@@ -289,6 +305,7 @@ mod tests {
             ("zram0", "size", "8", "other"),
             ("ram1", "size", "8", "other"),
             ("nbd0", "size", "8", "other"),
+            ("zd16", "size", "8", "other"),
             ("bcache0", "slaves/sda/size", "8", "other"),
             ("sda", "size", "8", "disk"),
             ("nvme0n1", "size", "8", "disk"),
@@ -296,6 +313,27 @@ mod tests {
             let (_root, block) = device(name, &[(attribute, value)]);
             assert_eq!(block.describe(false).kind, kind, "{name}");
         }
+    }
+
+    #[test]
+    fn members_of_an_array_that_take_no_writes_are_left_out() {
+        let (_root, md) = device(
+            "md0",
+            &[
+                ("md/level", "raid1"),
+                ("md/dev-sda/state", "in_sync"),
+                ("md/dev-sdb/state", "in_sync,write_mostly"),
+                ("md/dev-sdc/state", "spare"),
+                ("md/dev-sdd/state", "faulty,write_error"),
+                ("slaves/sda/size", "8"),
+                ("slaves/sdb/size", "8"),
+                ("slaves/sdc/size", "8"),
+                ("slaves/sdd/size", "8"),
+            ],
+        );
+        let names: Vec<String> = md.slaves().into_iter().map(|s| s.name).collect();
+        assert_eq!(names, ["sda", "sdb"]);
+        assert_eq!(md.describe(false).level.as_deref(), Some("raid1"));
     }
 
     #[test]

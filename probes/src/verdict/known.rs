@@ -6,6 +6,7 @@ use super::{Judged, stack};
 use crate::{
     facts::{Facts, Family, family, preload},
     report::{
+        Device,
         DurabilityVerdict::{NoFlushSeen, NotDurable, NotProvable},
         Weight,
     },
@@ -18,6 +19,7 @@ pub(super) fn judge(facts: &Facts, case: &mut Judged) {
     in_memory(facts, case);
     swallowed(facts, case);
     elsewhere(facts, case);
+    mounted(facts, case);
     barriers(facts, case);
 }
 
@@ -31,16 +33,40 @@ fn final_type(facts: &Facts) -> Option<&str> {
     }
 }
 
-/// Loop devices and the filesystem that their backing file lies on; each once.
-fn loops(facts: &Facts) -> Vec<(&str, &str)> {
-    let mut found: Vec<(&str, &str)> = facts
+/// A file that a device lies on, and the filesystem that the file lies on.
+struct Below<'a> {
+    /// `the file below loop0`.
+    file: String,
+    kind: &'a str,
+    source: String,
+}
+
+/// Each once.
+fn files(facts: &Facts) -> Vec<Below<'_>> {
+    let mut found: Vec<(&Device, &str)> = facts
         .devices
         .iter()
-        .filter_map(|d| Some((d.name.as_str(), d.backing_fs.as_deref()?)))
+        .filter_map(|d| Some((d, d.backing_fs.as_deref()?)))
         .collect();
-    found.sort_unstable();
-    found.dedup();
+    found.sort_unstable_by_key(|(device, kind)| (&device.name, *kind));
+    found.dedup_by_key(|(device, kind)| (&device.name, *kind));
     found
+        .into_iter()
+        .map(|(device, kind)| {
+            let (file, source) = if stack::is_file(device) {
+                (
+                    format!("the file {}", device.name),
+                    "zpool status".to_owned(),
+                )
+            } else {
+                (
+                    format!("the file below {}", device.name),
+                    backing_file(&device.name),
+                )
+            };
+            Below { file, kind, source }
+        })
+        .collect()
 }
 
 fn backing_file(name: &str) -> String {
@@ -56,21 +82,12 @@ fn in_memory(facts: &Facts, case: &mut Judged) {
             format!("{kind} lives in memory: everything is lost with the power"),
         );
     }
-    for (name, kind) in loops(facts) {
+    for Below { file, kind, source } in files(facts) {
         if family(kind) == Family::Memory {
-            case.ground(
-                id,
-                Weight::Against,
-                json!(kind),
-                None,
-                backing_file(name),
-                None,
-            );
+            case.ground(id, Weight::Against, json!(kind), None, source, None);
             case.say(
                 NotDurable,
-                format!(
-                    "the file below {name} lies on {kind}, in memory: everything is lost with the power"
-                ),
+                format!("{file} lies on {kind}, in memory: everything is lost with the power"),
             );
         }
     }
@@ -104,9 +121,8 @@ fn swallowed(facts: &Facts, case: &mut Judged) {
             "the overlay is mounted volatile: it answers syncs without doing them",
         );
     }
-    for (name, kind) in loops(facts) {
+    for Below { file, kind, source } in files(facts) {
         if kind == "overlay volatile" {
-            let source = backing_file(name);
             case.ground(
                 "overlay-volatile",
                 Weight::Against,
@@ -117,7 +133,7 @@ fn swallowed(facts: &Facts, case: &mut Judged) {
             );
             case.say(
                 NotDurable,
-                format!("the file below {name} lies on an overlay that is mounted volatile: it answers syncs without doing them"),
+                format!("{file} lies on an overlay that is mounted volatile: it answers syncs without doing them"),
             );
         }
     }
@@ -160,20 +176,94 @@ fn swallowed(facts: &Facts, case: &mut Judged) {
 
 /// Filesystems whose other end cannot be seen from here.
 fn elsewhere(facts: &Facts, case: &mut Judged) {
-    let own = final_type(facts).map(|kind| (kind, MOUNTINFO.to_owned()));
-    let below = loops(facts)
+    // A loop device's file may lie on one; its mount is not known, so neither are its options.
+    let own = final_type(facts).map(|kind| (kind, MOUNTINFO.to_owned(), true));
+    let below = files(facts)
         .into_iter()
-        .map(|(name, kind)| (kind, backing_file(name)));
-    for (kind, source) in own.into_iter().chain(below) {
-        let (id, who) = match family(kind) {
-            Family::Nfs | Family::Network => ("network-filesystem", "the server"),
-            Family::UserSpace => ("user-space-filesystem", "the program that serves it"),
+        .map(|below| (below.kind, below.source, false));
+    for (kind, source, is_own) in own.into_iter().chain(below) {
+        let kind = kind.split('.').next().unwrap_or(kind);
+        let (id, text) = match family(kind) {
+            Family::Nfs => (
+                "network-filesystem",
+                up_to(kind, "the server and its export"),
+            ),
+            Family::Network if matches!(kind, "virtiofs" | "vboxsf" | "prl_fs") => {
+                ("network-filesystem", up_to(kind, "the host"))
+            }
+            Family::Network => ("network-filesystem", up_to(kind, "the server")),
+            Family::UserSpace => {
+                let subtype = facts.text("fs.subtype").filter(|_| is_own);
+                ("user-space-filesystem", user_space(kind, subtype))
+            }
             _ => continue,
         };
         case.ground(id, Weight::Limits, json!(kind), None, source, None);
+        case.say(NotProvable, text);
+    }
+}
+
+fn up_to(kind: &str, who: &str) -> String {
+    format!("{kind}: whether a sync reaches a device is up to {who}, and cannot be seen from here")
+}
+
+/// Programs that send files elsewhere, and what that means for a sync.
+const PROGRAMS: &[(&str, &str)] = &[
+    (
+        "sshfs",
+        "sshfs asks the server for a sync only if that offers it",
+    ),
+    ("s3fs", "s3fs keeps files as objects of a store"),
+    ("goofys", "goofys keeps files as objects of a store"),
+    ("gcsfuse", "gcsfuse keeps files as objects of a store"),
+    ("rclone", "rclone keeps files in a store of another kind"),
+    ("gvfsd-fuse", "gvfs hands files to backends of many kinds"),
+];
+
+/// The kernel itself answers the syncs of a program that has no such operation.
+fn user_space(kind: &str, subtype: Option<&str>) -> String {
+    let program = subtype.map_or_else(
+        || "the program that serves it".to_owned(),
+        |subtype| format!("the program that serves it ({subtype})"),
+    );
+    let mut text = up_to(kind, &program);
+    text.push_str("; a program may leave syncs out, and they succeed all the same");
+    let known = PROGRAMS.iter().find(|(name, _)| subtype == Some(*name));
+    if let Some((_, words)) = known {
+        text.push_str("; ");
+        text.push_str(words);
+    }
+    text
+}
+
+/// Mount options that take from what a sync or an error promises.
+fn mounted(facts: &Facts, case: &mut Judged) {
+    if facts.truth("cifs.strict_sync") == Some(false) {
+        case.ground(
+            "sync-not-sent",
+            Weight::Against,
+            json!("nostrictsync"),
+            None,
+            MOUNTINFO,
+            None,
+        );
         case.say(
-            NotProvable,
-            format!("{kind}: whether a sync reaches a device is up to {who}, and cannot be seen from here"),
+            NoFlushSeen,
+            "the share is mounted nostrictsync: a sync does not ask the server to flush",
+        );
+    }
+    if facts.truth("nfs.hard") == Some(false) {
+        case.ground(
+            "soft-mount",
+            Weight::Limits,
+            json!("soft"),
+            None,
+            MOUNTINFO,
+            None,
+        );
+        case.besides.push(
+            "the mount is soft: a write that gets no answer in time fails instead of waiting"
+                .to_owned(),
         );
     }
 }
