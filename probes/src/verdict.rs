@@ -21,6 +21,7 @@ use crate::{
     },
 };
 
+mod elsewhere;
 mod grounds;
 mod known;
 mod layers;
