@@ -105,7 +105,12 @@ pub(super) fn judge(facts: &Facts, own: &[&Device], check: &Check<'_>, case: &mu
         }
         case.flushed = true;
         let flushed: Vec<&Device> = wants.into_iter().filter(|d| counts(&d.name)).collect();
-        grounds::flushed(&flushed, check, case);
+        let took = |g: &&Group<'_>| g.bearers.iter().any(|d| counts(&d.name));
+        let mut whom = stack::names(&flushed);
+        if all.iter().filter(took).count() > 1 {
+            whom.insert_str(0, "a device of ");
+        }
+        grounds::flushed_to(&flushed, &whom, check, case);
     } else if takers.iter().all(|g| g.needs_no_flush()) {
         let through: Vec<&Device> = takers.iter().flat_map(|g| g.bearers.clone()).collect();
         if wrote_or_uncounted(check, DROPPED) {

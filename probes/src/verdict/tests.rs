@@ -3,6 +3,10 @@
 use serde_json::{Value, json};
 
 use super::*;
+
+mod elsewhere;
+mod pool;
+
 use crate::report::{Device, DurabilityVerdict::*, Fact, PhaseFigures, Target};
 
 fn facts(list: &[(&str, Value)], devices: Vec<Device>) -> Facts {
