@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    contract::{Clock, Counters, Lab, Pulse, Quiet},
+    contract::{Clock, Counters, Fault, Lab, Pulse, Quiet},
     engine::{
         clock::{Monotonic, cost_ns},
         counters::SysCounters,
@@ -21,8 +21,9 @@ use crate::{
     },
     event::Event,
     facts::{self, Facts, Roots},
+    files::{PAGE_BYTES, WalFile},
     plan::{self, Planned, Prices},
-    report::{Fact, Margins, Row, RowStatus},
+    report::{Fact, FactMap, Margins, Row, RowStatus},
     request::{Request, Selection},
     scratch::Scratch,
     target::{self, Refused},
@@ -35,6 +36,8 @@ const ALIVE: Duration = Duration::from_millis(500);
 const QUIET_NS: u64 = 250_000_000;
 /// How often rows so far are told.
 const TELL_NS: u64 = 1_000_000_000;
+/// Largest file that is written for its facts alone.
+const MOST_FILE_BYTES: u64 = 2 << 20;
 /// Time kept for removing the scratch folder.
 const REMOVAL_S: f64 = 0.5;
 
@@ -70,12 +73,7 @@ fn measure(
         },
     );
     let planned = plan::groups(request, &facts, &selection);
-    tell(&Event::Facts {
-        dir: target.path_text(),
-        host: facts.host.clone(),
-        target: facts.target.clone(),
-        devices: facts.devices.clone(),
-    });
+    tell_facts(&target.path_text(), &facts, tell);
     tell(&Event::Plan {
         cases: plan::rows(&planned, &selection),
     });
@@ -92,6 +90,11 @@ fn measure(
     tell(&Event::Scratch {
         path: scratch.path.clone(),
     });
+    // What only a regular file tells; a fault in it will stand in the rows that come.
+    if let Ok(of_file) = scratch_file(&scratch, &facts) {
+        facts.target.extend(of_file);
+        tell_facts(&target.path_text(), &facts, tell);
+    }
     let written = AtomicU64::new(0);
     let finished = AtomicBool::new(false);
     let (bytes, ended_by, left_behind) = std::thread::scope(|scope| {
@@ -105,6 +108,33 @@ fn measure(
     });
     tell(&done(bytes, left_behind, ended_by));
     Ok(())
+}
+
+fn tell_facts(dir: &str, facts: &Facts, tell: &(dyn Fn(&Event) + Sync)) {
+    tell(&Event::Facts {
+        dir: dir.to_owned(),
+        host: facts.host.clone(),
+        target: facts.target.clone(),
+        devices: facts.devices.clone(),
+    });
+}
+
+/// Facts of a file of several blocks. It is gone before anything had to write it out, so no
+/// budget is charged.
+fn scratch_file(scratch: &Scratch, facts: &Facts) -> Result<FactMap, Fault> {
+    let name = "file-facts";
+    let folder = scratch.folder()?;
+    let file = WalFile::create(&folder, name)?;
+    // ZFS shows a file's own block size, which grows with the file up to the record size.
+    let record = facts.number("zfs.recordsize_bytes").unwrap_or(0);
+    let bytes = (record + 1)
+        .next_multiple_of(PAGE_BYTES)
+        .min(MOST_FILE_BYTES);
+    let filled = file.pwrite_all(&vec![1; bytes as usize], 0);
+    let told = facts::of_file(file.fd());
+    drop(file);
+    folder.unlink(name)?;
+    filled.map(|()| told)
 }
 
 fn done(bytes_written: u64, left_behind: Vec<String>, ended_by: Option<&str>) -> Event {

@@ -19,6 +19,11 @@ const DETAILS: &[&str] = &[
     "overlay.volatile",
     "nfs.version",
     "nfs.hard",
+    "nfs.sync",
+    "cifs.version",
+    "cifs.cache",
+    "cifs.strict_sync",
+    "9p.cache",
     "zfs.recordsize_bytes",
     "zfs.sync",
     "zfs.logbias",
@@ -168,11 +173,24 @@ fn devices(page: &mut Page, devices: &[Device]) {
 }
 
 fn describe(device: &Device) -> String {
-    let virtual_kind = if device.is_virtual == Some(true) {
-        format!("virtual {}", device.kind)
-    } else {
-        device.kind.clone()
-    };
+    let mut kind = device.kind.clone();
+    if device.is_virtual == Some(true) {
+        kind.insert_str(0, "virtual ");
+    }
+    if let Some(level) = &device.level {
+        let _ = write!(kind, " {level}");
+    }
+    // A file or a single device is its own group, which says nothing more.
+    let group = device
+        .group
+        .as_ref()
+        .filter(|g| !g.contains('/') && **g != device.name);
+    let place: Vec<&str> = device
+        .role
+        .as_deref()
+        .into_iter()
+        .chain(group.map(String::as_str))
+        .collect();
     let backing = device
         .backing
         .as_ref()
@@ -181,7 +199,8 @@ fn describe(device: &Device) -> String {
             None => format!("file {path}"),
         });
     let parts = [
-        Some(virtual_kind),
+        Some(kind),
+        (!place.is_empty()).then(|| place.join(" ")),
         device.model.clone(),
         Some(match &device.write_cache {
             Some(cache) => format!("{cache} cache"),
