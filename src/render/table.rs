@@ -12,14 +12,14 @@ use walprobe_probes::report::{EndedBy, Report, Target, TargetStatus};
 
 use super::{Options, Render, conf, fill::fill, legible, units};
 
-mod advice;
+pub(super) mod advice;
 pub mod card;
-mod columns;
-mod comparison;
-mod left_out;
-mod notes;
+pub(super) mod columns;
+pub(super) mod comparison;
+pub(super) mod left_out;
+pub(super) mod notes;
 mod paint;
-mod side_by_side;
+pub(super) mod side_by_side;
 
 use paint::Paint;
 
@@ -52,6 +52,10 @@ impl Render for Table {
     }
 }
 
+/// What must be said where several directories were measured.
+pub(super) const SEVERAL: &str = "The directories were measured one after another: their figures \
+    stand side by side, with no verdict across them.";
+
 /// The text so far, and how it is to look.
 struct Page {
     out: String,
@@ -83,27 +87,14 @@ impl Page {
             report.run_id,
             report.started_at
         );
-        let kernel = report
-            .host
-            .facts
-            .get("host.kernel")
-            .and_then(|f| f.value.as_str());
-        let parts = [
-            report.host.name.as_ref().map(|n| format!("host {n}")),
-            kernel.map(|k| format!("kernel {k}")),
-            Some(format!("profile {}", report.profile)),
-            Some(format!("seed {}", report.seed)),
-        ];
-        self.prose(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
+        let parts = known(report);
+        self.prose(&parts.join(", "));
         if let Some(why) = ended(report.ended_by) {
             let line = format!("NOT COMPLETE: {why}; what was measured until then is below");
             self.loud(&line);
         }
         if report.targets.len() > 1 {
-            self.prose(
-                "The directories were measured one after another: their figures stand side by side, \
-                 with no verdict across them.",
-            );
+            self.prose(SEVERAL);
         }
     }
 
@@ -155,8 +146,21 @@ fn tighten(grid: &mut Grid) {
     }
 }
 
+/// What the head says of the run.
+pub(super) fn known(report: &Report) -> Vec<String> {
+    let kernel = report.host.facts.get("host.kernel");
+    let kernel = kernel.and_then(|f| f.value.as_str());
+    let parts = [
+        report.host.name.as_ref().map(|n| format!("host {n}")),
+        kernel.map(|k| format!("kernel {k}")),
+        Some(format!("profile {}", report.profile)),
+        Some(format!("seed {}", report.seed)),
+    ];
+    parts.into_iter().flatten().collect()
+}
+
 /// Why a report is not complete.
-fn ended(by: EndedBy) -> Option<&'static str> {
+pub(super) fn ended(by: EndedBy) -> Option<&'static str> {
     match by {
         EndedBy::Done => None,
         EndedBy::Sigint => Some("interrupted by SIGINT"),

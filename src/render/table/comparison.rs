@@ -56,7 +56,7 @@ const CAPTIONS: &[(&str, &str)] = &[
 ];
 
 /// Rows of the same comparison, in the order in which the first of each stands.
-pub(super) fn comparisons(target: &Target) -> Vec<(String, Vec<&Row>)> {
+pub(in crate::render) fn comparisons(target: &Target) -> Vec<(String, Vec<&Row>)> {
     let mut out: Vec<(String, Vec<&Row>)> = Vec::new();
     for row in &target.rows {
         let id = format!("{}/{}", row.probe, row.comparison);
@@ -69,7 +69,7 @@ pub(super) fn comparisons(target: &Target) -> Vec<(String, Vec<&Row>)> {
 }
 
 /// Whether there is anything of a comparison to put into a table.
-pub(super) fn tried(rows: &[&Row]) -> bool {
+pub(in crate::render) fn tried(rows: &[&Row]) -> bool {
     rows.iter()
         .any(|r| matches!(r.status, RowStatus::Ok | RowStatus::Fault))
 }
@@ -83,14 +83,22 @@ pub(super) fn write_all(page: &mut Page, target: &Target) {
     }
 }
 
-/// Explains the columns that do not explain themselves, as far as they occur.
 fn legend(page: &mut Page, target: &Target) {
+    let text = explained(target, "the row marked *");
+    if !text.is_empty() {
+        page.out.push('\n');
+        page.prose(&text);
+    }
+}
+
+/// Explains the columns that do not explain themselves, as far as they occur.
+pub(in crate::render) fn explained(target: &Target, baseline: &str) -> String {
     let some = |has: fn(&Row) -> bool| target.rows.iter().any(has);
+    let ratio = format!(
+        "ratio: the case's time over that of {baseline}, with its interval; below 1 is faster."
+    );
     let parts = [
-        some(|r| r.ratio.is_some()).then_some(
-            "ratio: the case's time over that of the row marked *, with its interval; below 1 is \
-             faster.",
-        ),
+        some(|r| r.ratio.is_some()).then_some(ratio.as_str()),
         some(|r| r.observations.contains_key("total_ratio"))
             .then_some("total ratio: removal and deferred writing counted in."),
         some(|r| r.flushes_per_op.is_some())
@@ -99,16 +107,18 @@ fn legend(page: &mut Page, target: &Target) {
             .then_some("read/WAL: bytes read for each byte of WAL written."),
     ];
     let text: Vec<&str> = parts.into_iter().flatten().collect();
-    if !text.is_empty() {
-        page.out.push('\n');
-        page.prose(&text.join(" "));
-    }
+    text.join(" ")
+}
+
+/// What a comparison asks, where it is known.
+pub(in crate::render) fn caption(id: &str) -> Option<&'static str> {
+    let (_, caption) = CAPTIONS.iter().find(|(known, _)| *known == id)?;
+    Some(caption)
 }
 
 fn write(page: &mut Page, id: &str, rows: &[&Row]) {
-    let caption = vocabulary::words(CAPTIONS, id);
     let _ = write!(page.out, "\n{}", page.paint.bold(id));
-    if caption != id {
+    if let Some(caption) = caption(id) {
         let fits = id.len() + 2 + caption.len() <= page.options.prose();
         let _ = write!(page.out, "{}{caption}", if fits { "  " } else { "\n " });
     }
@@ -137,7 +147,7 @@ fn write(page: &mut Page, id: &str, rows: &[&Row]) {
 }
 
 /// A row whose figures are shown.
-pub(super) fn figures(row: &Row) -> bool {
+pub(in crate::render) fn figures(row: &Row) -> bool {
     row.status == RowStatus::Ok
 }
 
@@ -261,6 +271,11 @@ fn words(row: &Row, line: &str) -> Option<String> {
         let observed = observed(row);
         return (bare && !observed.is_empty()).then_some(observed);
     }
+    Some(why(row))
+}
+
+/// Why a row has no figures.
+pub(in crate::render) fn why(row: &Row) -> String {
     let code = row.reason_code.as_deref().unwrap_or("");
     let reason = row
         .reason
@@ -270,10 +285,11 @@ fn words(row: &Row, line: &str) -> Option<String> {
         "" => String::new(),
         code => format!(" ({code})"),
     };
-    Some(format!("{}{code}: {reason}", row.status.as_str()))
+    format!("{}{code}: {reason}", row.status.as_str())
 }
 
-fn observed(row: &Row) -> String {
+/// What was observed of a row and stands in no column.
+pub(in crate::render) fn observed(row: &Row) -> String {
     pairs(
         row.observations
             .iter()
@@ -283,7 +299,7 @@ fn observed(row: &Row) -> String {
 }
 
 /// What all measured rows have in common: parameters and the state of the cache.
-fn common(rows: &[&Row]) -> String {
+pub(in crate::render) fn common(rows: &[&Row]) -> String {
     let measured: Vec<&&Row> = rows.iter().filter(|r| figures(r)).collect();
     let Some(first) = measured.first() else {
         return String::new();

@@ -11,14 +11,15 @@ use super::{Page, comparison::figures};
 use crate::render::{fill::fill, units};
 
 /// Notes under a table: doubts, and what a cold claim rests on where the rows differ in it.
-pub(super) struct Notes {
-    texts: Vec<String>,
+pub(in crate::render) struct Notes {
+    /// The notes, in the order of their marks.
+    pub(in crate::render) texts: Vec<String>,
     /// The rows differ in their cold claims.
-    pub(super) cold: bool,
+    pub(in crate::render) cold: bool,
 }
 
 impl Notes {
-    pub(super) fn of(rows: &[&Row]) -> Self {
+    pub(in crate::render) fn of(rows: &[&Row]) -> Self {
         let mut notes = Self {
             texts: Vec::new(),
             cold: same_cold(rows).is_none(),
@@ -33,7 +34,7 @@ impl Notes {
         notes
     }
 
-    pub(super) fn any(&self) -> bool {
+    pub(in crate::render) fn any(&self) -> bool {
         !self.texts.is_empty()
     }
 
@@ -43,7 +44,7 @@ impl Notes {
         doubts.chain(cold).collect()
     }
 
-    pub(super) fn marks(&self, row: &Row) -> String {
+    pub(in crate::render) fn marks(&self, row: &Row) -> String {
         let mine = self.about(row);
         self.texts
             .iter()
@@ -63,7 +64,7 @@ impl Notes {
 }
 
 /// The cold claim that all measured rows share.
-pub(super) fn same_cold(rows: &[&Row]) -> Option<String> {
+pub(in crate::render) fn same_cold(rows: &[&Row]) -> Option<String> {
     let mut claims = rows.iter().filter(|r| figures(r)).map(|r| cold(r));
     let first = claims.next()??;
     claims.all(|c| c.as_ref() == Some(&first)).then_some(first)
