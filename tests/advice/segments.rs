@@ -89,7 +89,10 @@ fn in_place_keeps_both() {
             "{}",
             standby.reason
         );
-        assert_eq!(standby.hint, None);
+        assert_eq!(
+            standby.hint.as_deref(),
+            Some("walprobe recycle /mnt/t --only 'recycle/life*'")
+        );
     }
 }
 
