@@ -41,6 +41,7 @@ impl Olds {
             .collect();
         let witness = cold.then(|| format!("witness-recycle-{case}"));
         let tmp = format!("tmp-recycle-{case}");
+        let in_place = lab.facts.text("fs.in_place") == Some("yes");
         for name in names.iter().chain(&witness) {
             if lab.pulse.stopped() {
                 return Err(Stop::Interrupted);
@@ -48,7 +49,7 @@ impl Olds {
             lab.hooks.charge(maker.segment_bytes + maker.walked_bytes)?;
             maker.create(Init::ZeroFill, &tmp, name, lab.pulse)?;
             let file = WalFile::open(maker.folder(), name, OFlags::empty())?;
-            walk.untimed(&file, lab.pulse)?;
+            walk.untimed(&file, in_place, lab.pulse)?;
         }
         lab.hooks.settle()?;
         Ok(Self {

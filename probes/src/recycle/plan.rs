@@ -76,7 +76,14 @@ impl Plan<'_> {
             (Profile::Normal, Pattern::Chunks) => half(256 << 10),
             (Profile::Normal, _) if alone => half(256 << 10),
             (Profile::Normal, _) => half(if large { 4 << 20 } else { 1 << 20 }),
-            (Profile::Thorough, Pattern::Chunks) if self.copies => 1 << 20,
+            // Twice as many syncs as in pages of 8 KiB: a whole segment would take too long.
+            (Profile::Thorough, Pattern::Chunks) => {
+                if self.copies {
+                    1 << 20
+                } else {
+                    4 << 20
+                }
+            }
             (Profile::Thorough, Pattern::Pages(_)) if self.copies && !large => 4 << 20,
             (Profile::Thorough, _) => segment,
         };

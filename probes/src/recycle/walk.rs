@@ -132,15 +132,21 @@ impl Walk {
         Ok(true)
     }
 
-    /// The same, untimed: it gives a segment its past.
-    pub(super) fn untimed(&mut self, file: &WalFile, pulse: &Pulse) -> Result<(), Fault> {
+    /// The same, untimed: it gives a segment its past. Where blocks stay in place, it leaves no trace
+    /// which of them were made durable together: then one sync is enough.
+    pub(super) fn untimed(
+        &mut self,
+        file: &WalFile,
+        in_place: bool,
+        pulse: &Pulse,
+    ) -> Result<(), Fault> {
         for at in 0..self.pieces.len() {
             if pulse.stopped() {
                 return Ok(());
             }
             let piece = self.pieces[at];
             file.pwrite_all(self.next_content(piece), piece.at)?;
-            if !self.bulk {
+            if !(self.bulk || in_place) {
                 file.fdatasync()?;
             }
             pulse.beat();
