@@ -12,8 +12,10 @@ pub(super) const LEAST_BYTES: u64 = 128;
 pub(super) const MOST_BYTES: u64 = 128 << 10;
 /// The longest of the ordinary chunks.
 const SMALL_BYTES: u64 = 8192;
-/// So many ordinary chunks come before a long one: about as much WAL in the ones as in the other.
-const SMALL_CHUNKS: u64 = 63;
+/// One chunk of so many is a long one: about as much WAL in it as in the others.
+const CYCLE_CHUNKS: u64 = 64;
+/// Its place among them; a short walk has its share of both.
+const LONG_CHUNK: u64 = 15;
 /// Mean length, for estimates: 63 of about 1,940 bytes, one of about 127,000.
 pub(super) const MEAN_BYTES: u64 = 3_890;
 /// WAL records begin at multiples of this (MAXALIGN).
@@ -35,7 +37,7 @@ pub(super) fn chunks(bytes: u64, seed: u64) -> Vec<Piece> {
     let mut out = Vec::new();
     let mut at = 0;
     while at < bytes {
-        let wanted = if out.len() as u64 % (SMALL_CHUNKS + 1) == SMALL_CHUNKS {
+        let wanted = if out.len() as u64 % CYCLE_CHUNKS == LONG_CHUNK {
             // Cut back to a page boundary, as the sender does.
             (at + MOST_BYTES) / PAGE_BYTES * PAGE_BYTES - at
         } else {
@@ -96,7 +98,7 @@ mod tests {
             long.iter()
                 .all(|p| (p.at + p.bytes).is_multiple_of(PAGE_BYTES))
         );
-        assert_eq!(long.len(), whole.len() / 64);
+        assert_eq!(long.len(), (whole.len() + 48) / 64);
         let mean = SEGMENT / pieces.len() as u64;
         assert!(
             (MEAN_BYTES * 9 / 10..MEAN_BYTES * 11 / 10).contains(&mean),

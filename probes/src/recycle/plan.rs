@@ -41,10 +41,16 @@ pub(super) fn groups(request: &Request, facts: &Facts) -> Vec<Group> {
     let mut groups = vec![plan.lives("", Pattern::Pages(life))];
     if request.profile != Profile::Quick {
         groups.push(plan.lives("-8k", Pattern::Pages(small)));
-        groups.push(plan.life("life-standby", "recycle+zero@cold", Pattern::Chunks));
-        groups.push(plan.commits("standby", Pattern::Chunks));
         let pages = Pattern::Pages(asked(OVERWRITE_COMMIT_BYTES));
-        groups.push(plan.commits("overwrite", pages));
+        let commits = [
+            plan.commits("standby", Pattern::Chunks),
+            plan.commits("overwrite", pages),
+        ];
+        let life = plan.life("life-standby", "recycle+zero@cold", Pattern::Chunks);
+        // What decides about a setting comes first, unless the write budget may not do for it.
+        let at = groups.len();
+        groups.extend(commits);
+        groups.insert(if plan.copies { groups.len() } else { at }, life);
     }
     if request.profile == Profile::Thorough {
         groups.push(plan.life("life-bulk", "recycle+zero@warm", Pattern::Bulk(life)));
@@ -69,29 +75,24 @@ impl Plan<'_> {
     /// Commits `alone` need no whole life to weigh them against.
     fn walked(&self, pattern: Pattern, alone: bool) -> u64 {
         let segment = self.request.segment_bytes;
-        let half = |bytes: u64| if self.copies { bytes / 2 } else { bytes };
         let large = matches!(pattern, Pattern::Pages(commit) if commit >= LIFE_COMMIT_BYTES);
+        let either = |in_place: u64, copies: u64| if self.copies { copies } else { in_place };
         let wanted = match (self.request.profile, pattern) {
             (Profile::Quick, _) => 1 << 20,
-            (Profile::Normal, Pattern::Chunks) => half(256 << 10),
-            (Profile::Normal, _) if alone => half(256 << 10),
-            (Profile::Normal, _) => half(if large { 4 << 20 } else { 1 << 20 }),
+            (Profile::Normal, Pattern::Chunks) => either(256 << 10, 128 << 10),
+            (Profile::Normal, _) if alone => either(256 << 10, 128 << 10),
+            (Profile::Normal, _) if large => either(4 << 20, 1 << 20),
+            (Profile::Normal, _) => either(1 << 20, 256 << 10),
             // Twice as many syncs as in pages of 8 KiB: a whole segment would take too long.
-            (Profile::Thorough, Pattern::Chunks) => {
-                if self.copies {
-                    1 << 20
-                } else {
-                    4 << 20
-                }
-            }
-            (Profile::Thorough, Pattern::Pages(_)) if self.copies && !large => 4 << 20,
+            (Profile::Thorough, Pattern::Chunks) => either(4 << 20, 1 << 20),
+            (Profile::Thorough, Pattern::Pages(_)) if !large => either(segment, 4 << 20),
             (Profile::Thorough, _) => segment,
         };
         let piece = match pattern {
             Pattern::Pages(commit) | Pattern::Bulk(commit) => commit,
             Pattern::Chunks => PAGE_BYTES,
         };
-        wanted.min(segment) / piece * piece
+        wanted.max(piece).min(segment) / piece * piece
     }
 
     /// One comparison while the old segments are warm and one while they are cold. A new segment has
