@@ -19,7 +19,6 @@ use super::{
 const NOT_YET: &[(&str, &str)] = &[
     ("sync", "commit-64k"),
     ("sync", "bulk"),
-    ("recycle", "life-standby"),
     ("enospc", "full"),
     ("enospc", "rewrite-old"),
 ];

@@ -53,6 +53,26 @@ const CAPTIONS: &[(&str, &str)] = &[
         "an old segment or a new one, once the old one is cold?",
     ),
     ("recycle/life-cold-8k", "the same in smaller commits"),
+    (
+        "recycle/life-standby",
+        "the same on a standby, in walreceiver's unaligned chunks",
+    ),
+    (
+        "recycle/life-bulk",
+        "an old segment or a new one, synced once, when it is full?",
+    ),
+    (
+        "recycle/standby",
+        "a standby's commits, by what the segment was before",
+    ),
+    (
+        "recycle/overwrite",
+        "a primary's commits, by what the segment was before",
+    ),
+    (
+        "recycle/beside",
+        "old segments or new ones, while a file is read at random?",
+    ),
 ];
 
 /// Rows of the same comparison, in the order in which the first of each stands.
