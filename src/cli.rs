@@ -90,6 +90,13 @@ pub struct Measure {
         value_parser = drops())]
     pub drop_caches: DropCaches,
 
+    /// The same by a program of yours, which finds the file's path in WALPROBE_FILE; the words up
+    /// to `--` or the end are its arguments
+    #[arg(long, value_name = "CMD", num_args = 1.., value_terminator = "--",
+        allow_hyphen_values = true, conflicts_with = "drop_caches", help_heading = "The load",
+        value_hint = ValueHint::CommandName)]
+    pub drop_caches_cmd: Option<Vec<String>>,
+
     /// Seed of every random choice [default: a new one, kept in the report]
     #[arg(long, value_name = "N", help_heading = "The load")]
     pub seed: Option<u64>,
@@ -311,10 +318,7 @@ fn profiles() -> impl clap::builder::TypedValueParser<Value = Profile> {
 }
 
 fn drops() -> impl clap::builder::TypedValueParser<Value = DropCaches> {
-    named(
-        [DropCaches::Auto, DropCaches::None, DropCaches::Fadvise],
-        |d| d.as_str(),
-    )
+    named(DropCaches::ALL, |d| d.as_str())
 }
 
 fn named<T: Copy + Send + Sync + 'static, const N: usize>(
@@ -403,6 +407,16 @@ mod tests {
     fn options_may_be_repeated_and_follow_the_directory() {
         let m = measure("walprobe all /a --only sync --only */life/* --skip x --seed 7");
         assert_eq!((m.only.len(), m.skip.len(), m.seed), (2, 1, Some(7)));
+    }
+
+    #[test]
+    fn a_program_takes_its_words_up_to_two_dashes() {
+        let m = measure("walprobe recycle --drop-caches-cmd ./drop -e --all -- /a");
+        assert_eq!(m.drop_caches_cmd.unwrap(), ["./drop", "-e", "--all"]);
+        assert_eq!(m.dirs, ["/a"]);
+        let m = measure("walprobe recycle /a --seed 7 --drop-caches-cmd drop x");
+        assert_eq!((m.drop_caches_cmd.unwrap().len(), m.dirs.len()), (2, 1));
+        assert!(job("walprobe recycle /a --drop-caches none --drop-caches-cmd x").is_err());
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub fn measure(probes: Vec<String>, options: Measure) -> Result<Exit, Failure> {
         budget_bytes: options.write_budget.unwrap_or(profile.budget_bytes()),
         seed: options.seed.unwrap_or_else(|| fastrand::u32(..).into()),
         drop_caches: options.drop_caches,
+        drop_caches_cmd: options.drop_caches_cmd,
         commit_bytes: options.commit_bytes,
         segment_bytes: options.segment_size,
         syncs: None,

@@ -89,6 +89,8 @@ fn measure(
         return Ok(());
     }
     let scratch = Scratch::create(&target, &request.run_id)?;
+    // A hook may have to unmount: nothing but the scratch folder's own descriptors is kept.
+    drop(target);
     tell(&Event::Scratch {
         path: scratch.path.clone(),
     });
@@ -164,8 +166,7 @@ fn groups(
         Quiet::default()
     };
     let mut world = World::new(
-        scratch.dir.as_fd(),
-        &scratch.path,
+        scratch,
         &counters,
         clock,
         pulse,
