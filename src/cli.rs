@@ -239,6 +239,16 @@ mod tests {
     }
 
     #[test]
+    fn a_program_takes_its_words_up_to_two_dashes() {
+        let m = measure("walprobe recycle --drop-caches-cmd ./drop -e --all -- /a");
+        assert_eq!(m.drop_caches_cmd.unwrap(), ["./drop", "-e", "--all"]);
+        assert_eq!(m.dirs, ["/a"]);
+        let m = measure("walprobe recycle /a --seed 7 --drop-caches-cmd drop x");
+        assert_eq!((m.drop_caches_cmd.unwrap().len(), m.dirs.len()), (2, 1));
+        assert!(job("walprobe recycle /a --drop-caches none --drop-caches-cmd x").is_err());
+    }
+
+    #[test]
     fn wrong_values_name_their_option() {
         for (options, part) in [
             ("--only a[", "--only <GLOB>"),

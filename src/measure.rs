@@ -39,13 +39,13 @@ pub fn measure(probes: Vec<String>, options: Measure) -> Result<Exit, Failure> {
         cycles: options.cycles,
         rewrites: options.rewrites,
         segments: options.segments,
+        drop_caches_cmd: options.drop_caches_cmd,
         commit_bytes: options.commit_bytes,
         segment_bytes: options.segment_size,
         syncs: None,
         force: options.force,
         dry_run: options.dry_run,
         op_timeout_s: options.op_timeout,
-        ..Request::default()
     };
     run(Task {
         request,

@@ -21,6 +21,7 @@ pub mod pause;
 pub mod pgdir;
 pub mod plan;
 pub mod prealloc;
+mod program;
 pub mod recycle;
 mod removal;
 pub mod report;

@@ -59,9 +59,22 @@ pub enum DropCaches {
     None,
     /// `posix_fadvise(POSIX_FADV_DONTNEED)` after a sync.
     Fadvise,
+    /// `/proc/sys/vm/drop_caches`: everything of the whole host.
+    System,
+    /// Export and import of the ZFS pool.
+    Zfs,
 }
 
 impl DropCaches {
+    /// Every way, as help lists them.
+    pub const ALL: [Self; 5] = [
+        Self::Auto,
+        Self::None,
+        Self::Fadvise,
+        Self::System,
+        Self::Zfs,
+    ];
+
     /// As written on the command line and in `cold_proof.hook`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -69,6 +82,8 @@ impl DropCaches {
             Self::Auto => "auto",
             Self::None => "none",
             Self::Fadvise => "fadvise",
+            Self::System => "system",
+            Self::Zfs => "zfs",
         }
     }
 }

@@ -7,6 +7,8 @@
 
 use std::{
     os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -17,7 +19,7 @@ use rustix::{
 
 use crate::{
     contract::Fault,
-    folder::{Folder, fault},
+    folder::{Anchor, Folder, fault},
     paths, pause, removal,
     target::{Id, Refused, Target},
     undo::{Made, Undo},
@@ -26,6 +28,7 @@ use crate::{
 /// Times a folder is made again because a `clean` took it for a dead one before it was locked.
 const ATTEMPTS: u32 = 100;
 
+mod let_go;
 mod name;
 #[cfg(test)]
 mod tests;
@@ -35,13 +38,15 @@ pub use name::{FILE_PREFIXES, is_run_id, name_for, name_is_ours, run_id_of};
 /// A scratch folder that this process made and holds.
 #[derive(Debug)]
 pub struct Scratch {
-    /// The folder.
-    pub dir: OwnedFd,
-    /// Its absolute path, for messages only: files are opened relative to `dir`.
+    /// Its absolute path, for messages only: files are opened relative to a descriptor.
     pub path: String,
-    parent: OwnedFd,
+    /// Where its parent was found.
+    parent_path: PathBuf,
+    parent: Arc<Anchor>,
+    run_id: String,
     name: String,
-    id: Id,
+    /// The device's number may change when it is let go and taken again.
+    id: Mutex<Id>,
     /// Taken by the removal.
     undo: Option<Undo>,
     files: Folder,
@@ -128,22 +133,20 @@ impl Scratch {
             Err(fault) => return Err(give_up(Why::Fault(fault))),
         };
         pause::point("creating", announce);
-        let files = match Folder::new(dir.as_fd(), name, undo.umask_takes()) {
-            Ok(files) => files,
-            Err(fault) => return Err(give_up(Why::Fault(fault))),
-        };
+        let files = Folder::new(Anchor::new(dir), name, undo.umask_takes());
         let begun = undo.begin(run_id, id.inode);
         let mut scratch = Self {
-            dir,
             path: paths::show(&target.path.join(name)),
-            parent,
+            parent_path: target.path.clone(),
+            parent: Anchor::new(parent),
+            run_id: run_id.to_owned(),
             name: name.to_owned(),
-            id,
+            id: Mutex::new(id),
             undo: Some(undo),
             files,
         };
         match begun {
-            Ok(()) if scratch.standing().is_in_place() => Ok(Some(scratch)),
+            Ok(()) if scratch.is_in_place() => Ok(Some(scratch)),
             Ok(()) => {
                 // Held and locked, yet no longer at its name: somebody else renamed it.
                 let left = scratch.take_down(&|_| ());
@@ -178,22 +181,36 @@ impl Scratch {
         self.take_down(announce)
     }
 
-    fn standing(&self) -> removal::Folder<'_> {
-        removal::Folder {
-            parent: self.parent.as_fd(),
+    fn is_in_place(&self) -> bool {
+        self.standing(|folder| folder.is_in_place())
+            .unwrap_or(false)
+    }
+
+    /// Does something with the folder as it is held; ESTALE where it is let go.
+    fn standing<T>(&self, then: impl FnOnce(&removal::Folder<'_>) -> T) -> Result<T, Errno> {
+        let (parent, dir) = (self.parent.get()?, self.files.anchor().get()?);
+        Ok(then(&removal::Folder {
+            parent: parent.as_fd(),
             name: &self.name,
-            dir: self.dir.as_fd(),
-            id: self.id,
+            dir: dir.as_fd(),
+            id: *self.id.lock().unwrap_or_else(PoisonError::into_inner),
             path: &self.path,
-        }
+        }))
     }
 
     fn take_down(&mut self, announce: &dyn Fn(&str)) -> Vec<String> {
-        let Some(undo) = self.undo.take() else {
+        if self.undo.is_none() {
             return Vec::new();
+        }
+        // It may have come back late.
+        let lost = self.is_let_go() && self.take_again().is_err();
+        let Some(undo) = self.undo.take().filter(|_| !lost) else {
+            return vec![self.path.clone()];
         };
-        let left = removal::take_down(&self.standing(), undo, announce);
-        left.into_iter().map(|(path, _)| path).collect()
+        match self.standing(|folder| removal::take_down(folder, undo, announce)) {
+            Ok(left) => left.into_iter().map(|(path, _)| path).collect(),
+            Err(_) => vec![self.path.clone()],
+        }
     }
 }
 

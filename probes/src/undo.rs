@@ -21,6 +21,7 @@ use crate::{contract::Fault, pause, target::Id};
 pub use lines::Action;
 use lines::Told;
 
+mod let_go;
 mod lines;
 #[cfg(test)]
 mod tests;
@@ -33,8 +34,6 @@ const MAX_BYTES: u64 = 1 << 20;
 /// An undo file that this process made or claimed, and holds locked.
 #[derive(Debug)]
 pub struct Undo {
-    file: OwnedFd,
-    id: Id,
     owner: u32,
     umask_takes: bool,
     log: Mutex<Log>,
@@ -42,6 +41,9 @@ pub struct Undo {
 
 #[derive(Debug)]
 struct Log {
+    /// None while the folder is let go.
+    file: Option<OwnedFd>,
+    id: Id,
     /// Length up to the last whole line.
     len: u64,
     /// A write failed and something may stand behind `len`.
@@ -87,11 +89,11 @@ impl Undo {
         pause::point("creating", announce);
         match Self::lock_new(dir, &file) {
             Ok(Some(stat)) => Ok(Made::Locked(Self {
-                file,
-                id: Id::of(&stat),
                 owner: stat.st_uid,
                 umask_takes: mode_is_off(&stat),
                 log: Mutex::new(Log {
+                    file: Some(file),
+                    id: Id::of(&stat),
                     len: 0,
                     torn: false,
                     outstanding: Vec::new(),
@@ -168,12 +170,14 @@ impl Undo {
             Err(reason) => return Claim::Foreign(reason),
         };
         match lines::parse(&bytes, run_id, folder_inode) {
+            // Its run has let it go for a moment and lives.
+            Ok((_, outstanding)) if outstanding.iter().any(Action::is_somebodys) => Claim::Running,
             Ok((len, outstanding)) => Claim::Dead(Self {
-                file,
-                id: Id::of(&stat),
                 owner: stat.st_uid,
                 umask_takes: false,
                 log: Mutex::new(Log {
+                    file: Some(file),
+                    id: Id::of(&stat),
                     len,
                     torn: true,
                     outstanding,
@@ -224,7 +228,7 @@ impl Undo {
     /// Removes the file. False where the name is no longer this file's.
     pub(crate) fn unlink(&self, dir: BorrowedFd<'_>) -> Result<bool, Fault> {
         match rustix::fs::statat(dir, NAME, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if Id::of(&stat) == self.id => {
+            Ok(stat) if Id::of(&stat) == self.log().id => {
                 rustix::fs::unlinkat(dir, NAME, AtFlags::empty())
                     .map(|()| true)
                     .map_err(|e| fault("unlinkat", e))
@@ -245,31 +249,34 @@ impl Undo {
         if log.len + text.len() as u64 > MAX_BYTES {
             return Err(fault("pwrite", Errno::FBIG));
         }
+        let Some(file) = &log.file else {
+            return Err(fault("pwrite", Errno::STALE));
+        };
         if log.torn {
-            rustix::fs::ftruncate(&self.file, log.len).map_err(|e| fault("ftruncate", e))?;
+            rustix::fs::ftruncate(file, log.len).map_err(|e| fault("ftruncate", e))?;
             log.torn = false;
         }
-        if let Err(e) = self.write_at(log.len, text.as_bytes()) {
-            log.torn = rustix::fs::ftruncate(&self.file, log.len).is_err();
+        if let Err(e) = write_at(file, log.len, text.as_bytes()) {
+            log.torn = rustix::fs::ftruncate(file, log.len).is_err();
             return Err(e);
         }
         log.len += text.len() as u64;
         Ok(())
     }
+}
 
-    fn write_at(&self, mut at: u64, mut bytes: &[u8]) -> Result<(), Fault> {
-        while !bytes.is_empty() {
-            match rustix::io::retry_on_intr(|| rustix::io::pwrite(&self.file, bytes, at)) {
-                Ok(0) => return Err(fault("pwrite", Errno::NOSPC)),
-                Ok(n) => {
-                    bytes = &bytes[n..];
-                    at += n as u64;
-                }
-                Err(e) => return Err(fault("pwrite", e)),
+fn write_at(file: &OwnedFd, mut at: u64, mut bytes: &[u8]) -> Result<(), Fault> {
+    while !bytes.is_empty() {
+        match rustix::io::retry_on_intr(|| rustix::io::pwrite(file, bytes, at)) {
+            Ok(0) => return Err(fault("pwrite", Errno::NOSPC)),
+            Ok(n) => {
+                bytes = &bytes[n..];
+                at += n as u64;
             }
+            Err(e) => return Err(fault("pwrite", e)),
         }
-        rustix::fs::fdatasync(&self.file).map_err(|e| fault("fdatasync", e))
     }
+    rustix::fs::fdatasync(file).map_err(|e| fault("fdatasync", e))
 }
 
 fn fault(call: &'static str, errno: Errno) -> Fault {

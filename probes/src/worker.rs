@@ -22,6 +22,7 @@ use crate::{
     event::Event,
     facts::{self, Facts, Roots},
     files::{PAGE_BYTES, WalFile},
+    paths,
     plan::{self, Planned, Prices},
     report::{Fact, FactMap, Margins, Row, RowStatus},
     request::{Request, Selection},
@@ -62,8 +63,14 @@ fn measure(
         message: format!("cannot use the pattern {e}"),
         hint: None,
     })?;
-    let target = target::open(request)?;
-    let mut facts = facts::read(target.dir.as_fd(), &target.path_text(), &Roots::default());
+    // Where nothing will be written, a read-only directory does.
+    let target = if request.probes.is_empty() {
+        target::hold(&paths::from_request(&request.dir))?
+    } else {
+        target::open(request)?
+    };
+    let dir = target.path_text();
+    let mut facts = facts::read(target.dir.as_fd(), &dir, &Roots::default());
     facts.host.insert(
         "host.timer_ns".to_owned(),
         Fact {
@@ -73,7 +80,7 @@ fn measure(
         },
     );
     let planned = plan::groups(request, &facts, &selection);
-    tell_facts(&target.path_text(), &facts, tell);
+    tell_facts(&dir, &facts, tell);
     tell(&Event::Plan {
         cases: plan::rows(&planned, &selection),
     });
@@ -87,13 +94,15 @@ fn measure(
         return Ok(());
     }
     let scratch = Scratch::create(&target, &request.run_id)?;
+    // A hook may have to unmount: nothing but the scratch folder's own descriptors is kept.
+    drop(target);
     tell(&Event::Scratch {
         path: scratch.path.clone(),
     });
     // What only a regular file tells; a fault in it will stand in the rows that come.
     if let Ok(of_file) = scratch_file(&scratch, &facts) {
         facts.target.extend(of_file);
-        tell_facts(&target.path_text(), &facts, tell);
+        tell_facts(&dir, &facts, tell);
     }
     let written = AtomicU64::new(0);
     let finished = AtomicBool::new(false);
@@ -194,8 +203,7 @@ fn groups(
         Quiet::default()
     };
     let mut world = World::new(
-        scratch.dir.as_fd(),
-        &scratch.path,
+        scratch,
         &counters,
         clock,
         pulse,

@@ -71,6 +71,13 @@ pub struct Measure {
         value_parser = drops())]
     pub drop_caches: DropCaches,
 
+    /// The same by a program of yours, which finds the file's path in WALPROBE_FILE; the words up
+    /// to `--` or the end are its arguments
+    #[arg(long, value_name = "CMD", num_args = 1.., value_terminator = "--",
+        allow_hyphen_values = true, conflicts_with = "drop_caches", help_heading = "The load",
+        value_hint = ValueHint::CommandName)]
+    pub drop_caches_cmd: Option<Vec<String>>,
+
     /// Seed of every random choice [default: a new one, kept in the report]
     #[arg(long, value_name = "N", help_heading = "The load")]
     pub seed: Option<u64>,

@@ -20,10 +20,7 @@ pub(super) fn profiles() -> impl TypedValueParser<Value = Profile> {
 }
 
 pub(super) fn drops() -> impl TypedValueParser<Value = DropCaches> {
-    named(
-        [DropCaches::Auto, DropCaches::None, DropCaches::Fadvise],
-        |d| d.as_str(),
-    )
+    named(DropCaches::ALL, |d| d.as_str())
 }
 
 pub(super) fn besides() -> impl TypedValueParser<Value = Beside> {

@@ -31,6 +31,14 @@ pub struct Setting {
 #[must_use]
 pub fn doubts(case: &CaseRun, series: &SeriesTally, setting: &Setting) -> Vec<Doubt> {
     let mut out = Vec::new();
+    if case.proof.as_ref().is_some_and(|p| p.hook == "system") {
+        out.push(Doubt {
+            code: "whole-system-drop".to_owned(),
+            value: None,
+            unit: None,
+            text: "the caches of the whole host were dropped before each operation".to_owned(),
+        });
+    }
     let mut doubt = |code: &str, value: f64, unit: &str, text: String| {
         out.push(Doubt {
             code: code.to_owned(),

@@ -1,11 +1,10 @@
 //! The real [`Hooks`]: write budget, settling, announcements.
 
-use rustix::fd::BorrowedFd;
-
 use crate::{
-    contract::{Clock, Counters, Counts, Fault, Hooks, Pulse, Quiet, Settled, Stop},
+    contract::{Clock, Counters, Counts, Hooks, Pulse, Quiet, Settled, Stop},
     engine::counters::SysCounters,
     event::Event,
+    folder::Folder,
 };
 
 /// Part of the budget kept for what the filesystem writes on its own, the removal's writes among it.
@@ -21,8 +20,7 @@ const BUSY_LIMIT_NS: u64 = 20_000_000;
 
 /// Everything the engine needs besides clock and counters.
 pub struct World<'a> {
-    folder: BorrowedFd<'a>,
-    folder_path: String,
+    folder: &'a Folder,
     counters: &'a SysCounters,
     clock: &'a dyn Clock,
     pulse: &'a Pulse,
@@ -36,10 +34,8 @@ pub struct World<'a> {
 
 impl<'a> World<'a> {
     /// A world around the scratch folder `folder`, with `budget` device bytes.
-    #[expect(clippy::too_many_arguments, reason = "each is a separate dependency")]
     pub fn new(
-        folder: BorrowedFd<'a>,
-        folder_path: &str,
+        folder: &'a Folder,
         counters: &'a SysCounters,
         clock: &'a dyn Clock,
         pulse: &'a Pulse,
@@ -49,7 +45,6 @@ impl<'a> World<'a> {
     ) -> Self {
         Self {
             folder,
-            folder_path: folder_path.to_owned(),
             counters,
             clock,
             pulse,
@@ -129,8 +124,7 @@ impl Hooks for World<'_> {
     fn settle(&mut self) -> Result<Settled, Stop> {
         let from = self.clock.now_ns();
         let before = self.counters.read();
-        rustix::fs::syncfs(self.folder)
-            .map_err(|e| Fault::new("syncfs", e.raw_os_error(), &self.folder_path))?;
+        self.folder.syncfs()?;
         self.pulse.beat();
         let synced = self.clock.now_ns();
         let (until, idle) = if self.counters.has_device() {

@@ -171,10 +171,7 @@ impl Life {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        os::fd::AsFd as _,
-        sync::atomic::{AtomicU64, Ordering},
-    };
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
     use crate::{
@@ -225,7 +222,7 @@ mod tests {
     fn lived(init: Init) -> CaseRun {
         let dir = tempfile::tempdir().unwrap();
         let opened = std::fs::File::open(dir.path()).unwrap();
-        let folder = Folder::new(opened.as_fd(), "test", false).unwrap();
+        let folder = Folder::of_test(opened.into());
         let life = Life {
             init,
             tmp: "tmp-life".to_owned(),

@@ -18,6 +18,17 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Action {
+    /// The folder itself was let go by a process that will take it again, or is dead.
+    LetGo {
+        /// Tells this file from any other.
+        token: String,
+        /// The process.
+        pid: u32,
+        /// When it was started, in clock ticks since boot: process numbers are used again.
+        started_ticks: u64,
+        /// The boot.
+        boot_id: String,
+    },
     /// A file or an empty folder of that path; only tests make one.
     #[cfg(test)]
     Marker {
@@ -30,6 +41,7 @@ impl Action {
     /// Undoes it.
     pub(crate) fn undo(&self) -> Result<(), String> {
         match *self {
+            Self::LetGo { .. } => Ok(()),
             #[cfg(test)]
             Self::Marker { ref path } => {
                 match std::fs::remove_file(path).or_else(|_| std::fs::remove_dir(path)) {
@@ -78,11 +90,16 @@ pub(super) fn header(run_id: &str, folder_inode: u64) -> String {
         run_id: run_id.to_owned(),
         folder_inode,
         pid: std::process::id(),
-        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-            .map(|id| id.trim().to_owned())
-            .unwrap_or_default(),
+        boot_id: boot_id(),
         started: jiff::Timestamp::now().to_string(),
     })
+}
+
+/// The kernel's name for the time since it was started.
+pub(super) fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|id| id.trim().to_owned())
+        .unwrap_or_default()
 }
 
 /// A line, its newline at its end.

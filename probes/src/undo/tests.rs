@@ -138,6 +138,10 @@ fn announce_two(undo: &Undo, dir: &Path) -> (Action, Action) {
     (marker(&outer), marker(&inner))
 }
 
+fn unlock(undo: &Undo) {
+    rustix::fs::flock(undo.log().file.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
+}
+
 fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).unwrap().next().is_none()
 }
@@ -158,7 +162,7 @@ fn clean_undoes_newest_first() {
     let (_, inner) = announce_two(scratch.undo(), dir.path());
     let log = fs::read(Path::new(&scratch.path).join(NAME)).unwrap();
     // As after a SIGKILL: the folder, its files and its log, nobody holding them.
-    rustix::fs::flock(&scratch.undo().file, FlockOperation::Unlock).unwrap();
+    unlock(scratch.undo());
     let folder = scratch.path.clone();
     std::mem::forget(scratch);
 
@@ -239,7 +243,7 @@ fn root_replays_only_what_root_wrote() {
     fs::write(&precious, "").unwrap();
     let scratch = scratch(dir.path());
     scratch.undo().will(marker(&precious)).unwrap();
-    rustix::fs::flock(&scratch.undo().file, FlockOperation::Unlock).unwrap();
+    unlock(scratch.undo());
     let folder = scratch.path.clone();
     std::mem::forget(scratch);
     for path in [Path::new(&folder), &Path::new(&folder).join(NAME)] {

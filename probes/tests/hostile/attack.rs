@@ -100,7 +100,7 @@ fn live(dir: &Path, id: &str) -> Outcome {
     let Ok(scratch) = Scratch::create(&target::hold(dir).expect("held"), id) else {
         return Outcome::Refused;
     };
-    let stat = rustix::fs::fstat(&scratch.dir).unwrap();
+    let stat = rustix::fs::fstat(scratch.fd().unwrap()).unwrap();
     assert_eq!(
         (stat.st_uid, stat.st_mode & 0o777),
         (0, 0o700),

@@ -1,5 +1,4 @@
 use std::{
-    os::fd::AsFd as _,
     os::unix::fs::FileExt as _,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -48,7 +47,7 @@ const NAME: &str = "seg-test";
 fn filled(init: Init, before: &[u8], tick_ns: u64) -> (Result<Made, Fault>, Vec<u8>) {
     let dir = tempfile::tempdir().unwrap();
     let opened = std::fs::File::open(dir.path()).unwrap();
-    let folder = Folder::new(opened.as_fd(), "test", false).unwrap();
+    let folder = Folder::of_test(opened.into());
     let file = WalFile::create(&folder, NAME).unwrap();
     file.pwrite_all(before, 0).unwrap();
     let maker = Maker::new(folder, SEGMENT_BYTES, SEGMENT_BYTES, 8192, 1);
@@ -109,7 +108,7 @@ fn the_emulation_leaves_alone_what_is_there() {
 fn the_emulation_writes_the_last_byte_of_each_block() {
     let dir = tempfile::tempdir().unwrap();
     let opened = std::fs::File::open(dir.path()).unwrap();
-    let folder = Folder::new(opened.as_fd(), "test", false).unwrap();
+    let folder = Folder::of_test(opened.into());
     let file = WalFile::create(&folder, NAME).unwrap();
     let pulse = Pulse::default();
     // An odd length: the last byte is the file's, the others a block apart from it.
