@@ -200,6 +200,17 @@ impl<'a> View<'a> {
         (seconds / 10.0).ceil() as u64 * 10
     }
 
+    /// The options that would give an open comparison more rounds: time, and the write budget
+    /// where that ended it.
+    #[must_use]
+    pub fn more(&self, row: &Row, open: Option<Interval>, bound: f64) -> String {
+        let time = format!(" --time {}", self.longer(open, bound));
+        match row.observations.get("stopped_by").and_then(|s| s.as_str()) {
+            Some("budget") => format!("{time} --write-budget {}", self.larger_budget()),
+            _ => time,
+        }
+    }
+
     fn absent(&self, probe: &str, comparison: &str, case: &str) -> Gap {
         let stopped = match self.report.ended_by {
             EndedBy::Sigint | EndedBy::Sigterm | EndedBy::Sighup => Some("interrupted"),

@@ -7,8 +7,8 @@ use crate::error::TABLE;
 /// Below the options of a measuring command.
 pub(super) const MEASURING: &str = "\
 Sizes: 512, 8KiB, 16MiB, 1GiB count in 1024, and so do K, M, G; kB, MB, GB count in 1000.
-GLOB is compared with PROBE/COMPARISON/CASE, and `*` does not cross `/`; one without `/` is
-compared with the probe and with the case: 'sync/commit/*', 'recycle', '*fallocate'.
+GLOB is compared with PROBE/COMPARISON/CASE and with PROBE/COMPARISON, and `*` does not cross
+`/`; one without `/` with each of the three: 'sync/commit', 'recycle', '*fallocate', 'life-cold'.
 A run writes in DIR to its own scratch folder only, and removes it.
 
 Examples:

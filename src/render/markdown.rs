@@ -48,7 +48,7 @@ impl Render for Markdown {
         }
         if !report.targets.is_empty() {
             page.heading(2, "postgresql.conf");
-            let fragment = conf::fragment(&report, &Options::default());
+            let fragment = conf::fragment(&report, &Options::default(), true);
             page.paragraph(&block(&fragment));
         }
         Ok(page.0)

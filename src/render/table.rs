@@ -16,6 +16,7 @@ pub(super) mod advice;
 pub mod card;
 pub(super) mod columns;
 pub(super) mod comparison;
+mod facts;
 pub(super) mod left_out;
 pub(super) mod notes;
 mod paint;
@@ -109,7 +110,10 @@ impl Page {
 
     fn target(&mut self, target: &Target) {
         card::write(self, target);
-        if target.status == TargetStatus::Skipped && target.rows.is_empty() {
+        if target.rows.is_empty() {
+            if target.status != TargetStatus::Skipped {
+                facts::write(self, target);
+            }
             return;
         }
         comparison::write_all(self, target);
@@ -122,9 +126,9 @@ impl Page {
             self.out.push('\n');
             self.prose("Further columns fit into --width 200; JSON and CSV have all figures.");
         }
-        if !report.targets.is_empty() {
+        if report.targets.iter().any(|t| !t.rows.is_empty()) {
             self.section("postgresql.conf");
-            let fragment = conf::fragment(report, &self.options);
+            let fragment = conf::fragment(report, &self.options, true);
             self.out.push_str(&fragment);
         }
     }

@@ -79,7 +79,7 @@ pub fn run_group(
     for (at, case) in group.cases.iter().enumerate() {
         announce(group, at, 0, lab);
         let opened = if lab.pulse.stopped() {
-            Err(Stop::Interrupted)
+            Err(stopped(lab, limits))
         } else {
             probe.open(case, lab)
         };
@@ -98,9 +98,25 @@ pub fn run_group(
         case.close(lab);
     }
     if run.ended_by.is_none() && lab.pulse.stopped() {
-        run.ended_by = Some("interrupted");
+        run.ended_by = Some(why_stopped(lab, limits));
     }
     tell(rows::rows(&run, lab, &limits.margins, true), true);
+}
+
+/// The parent ends a worker that overruns its time: that is no interruption.
+fn why_stopped(lab: &Lab<'_>, limits: &Limits) -> &'static str {
+    if lab.clock.now_ns() >= limits.hard_deadline_ns {
+        "time"
+    } else {
+        "interrupted"
+    }
+}
+
+fn stopped(lab: &Lab<'_>, limits: &Limits) -> Stop {
+    match why_stopped(lab, limits) {
+        "time" => Stop::Skip("time", "the time was spent before it".to_owned()),
+        _ => Stop::Interrupted,
+    }
 }
 
 /// Announces a case by the first row that will be told of it.
@@ -181,7 +197,7 @@ fn drive(
     let judged = run.group.compare.iter().any(|c| c.judged);
     loop {
         if lab.pulse.stopped() {
-            run.ended_by = Some("interrupted");
+            run.ended_by = Some(why_stopped(lab, limits));
             break;
         }
         if !run.cases.iter().any(CaseRun::is_active) {
@@ -246,7 +262,7 @@ fn calibrate(run: &mut GroupRun<'_>, lab: &mut Lab<'_>, limits: &Limits) -> Opti
             continue;
         }
         if lab.pulse.stopped() {
-            run.ended_by = Some("interrupted");
+            run.ended_by = Some(why_stopped(lab, limits));
             return None;
         }
         if lab.clock.now_ns() >= limits.hard_deadline_ns {

@@ -286,6 +286,10 @@ fn compare(
         &mut row.ratio_high,
     );
     if judged.verdict == Verdict::Inconclusive {
+        if let (true, Some(code @ ("time" | "budget"))) = (last, run.ended_by) {
+            row.observations
+                .insert("stopped_by".to_owned(), json!(code));
+        }
         let more = role
             .pairing
             .ratio

@@ -137,7 +137,7 @@ fn lives(request: &Request, walked: u64, methods: &[&Method], weight: f64) -> Op
             ("segment_bytes", json!(segment)),
         ]
         .into(),
-        max_ops: 4,
+        max_ops: 1,
         op_bytes: if method.fills { segment } else { 0 } + 2 * walked,
         file_bytes: segment,
         op_syncs: 2 * walked / commit + 5,

@@ -196,9 +196,8 @@ fn inconclusive(view: &View<'_>, leg: Leg<'_>, over: &str) -> Gap {
             )
         },
     );
-    let seconds = view.longer(seen, 1.05);
     let row = leg.row;
-    let more = format!(" --time {seconds}");
+    let more = view.more(row, seen, 1.05);
     let command = view.again(&row.probe, &row.comparison, &more);
     Gap::new(
         "inconclusive",

@@ -27,7 +27,8 @@ pub(super) fn write(page: &mut Page, target: &Target) {
         in_full(page, finding);
     }
     for finding in kept {
-        page.labelled(1, "keep", &assignment(finding));
+        let sure = format!("{}; confidence {}", assignment(finding), finding.confidence);
+        page.labelled(1, "keep", &sure);
         page.labelled(1, "", &format!("{}{}", urgent(finding), finding.seen));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use walprobe_probes::report::{Cold, Row};
+use walprobe_probes::report::{Cold, Row, Verdict};
 
 use super::{Page, comparison::figures};
 use crate::render::{fill::fill, units};
@@ -41,7 +41,7 @@ impl Notes {
     fn about(&self, row: &Row) -> Vec<String> {
         let doubts = row.doubts.iter().map(|d| format!("{}: {}", d.code, d.text));
         let cold = cold(row).filter(|_| self.cold && figures(row));
-        doubts.chain(cold).collect()
+        stopped(row).into_iter().chain(doubts).chain(cold).collect()
     }
 
     pub(in crate::render) fn marks(&self, row: &Row) -> String {
@@ -61,6 +61,31 @@ impl Notes {
             fill(&mut page.out, page.options.prose(), &mark, &rest, text);
         }
     }
+}
+
+/// Why an open comparison was not measured on, and what would probably settle it.
+fn stopped(row: &Row) -> Option<String> {
+    if row.verdict != Some(Verdict::Inconclusive) {
+        return None;
+    }
+    let what = match row.observations.get("stopped_by")?.as_str()? {
+        "budget" => "write budget",
+        _ => "time",
+    };
+    let more = row
+        .observations
+        .get("more_s_to_settle")
+        .and_then(serde_json::Value::as_f64);
+    let more = more.map_or_else(String::new, |s| {
+        format!(
+            "; some {} more would probably settle it",
+            units::time(s * 1e6)
+        )
+    });
+    Some(format!(
+        "the {what} was spent after {} rounds{more}",
+        row.rounds
+    ))
 }
 
 /// The cold claim that all measured rows share.
