@@ -17,8 +17,6 @@ use super::{
 /// Comparisons that rules ask for and that this version cannot run: where one is missing,
 /// no command would tell.
 const NOT_YET: &[(&str, &str)] = &[
-    ("sync", "commit-64k"),
-    ("sync", "bulk"),
     ("recycle", "life-standby"),
     ("enospc", "full"),
     ("enospc", "rewrite-old"),
