@@ -170,8 +170,7 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn again(&self, probe: &str, comparison: &str, more: &str) -> String {
         let pattern = match (probe, comparison) {
-            ("sync", "bulk") => "sync/{commit*,bulk}".to_owned(),
-            ("sync", _) => "sync/commit*".to_owned(),
+            ("sync", _) => "sync/{commit*,bulk}".to_owned(),
             ("recycle", _) => "recycle/life*".to_owned(),
             _ => format!("{probe}/*"),
         };

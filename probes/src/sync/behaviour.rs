@@ -43,7 +43,12 @@ pub(super) fn group() -> Group {
         case("write-only", "writes", WRITES, 1),
         case("sync_file_range", "writes", WRITES, WRITES),
         Case {
-            op_bytes: 2 * direct::BYTES,
+            params: [
+                ("writes", json!(direct::WRITES)),
+                ("write_bytes", json!(direct::WRITE_BYTES)),
+            ]
+            .into(),
+            op_bytes: 3 * direct::BYTES,
             file_bytes: direct::BYTES,
             ..case(DIRECT, "writes", direct::WRITES, 1)
         },

@@ -67,7 +67,7 @@ impl Walk {
             content,
             written: 0,
         };
-        if way.is_special() {
+        if way.may_be_missing() {
             let mut at = 0;
             let (offset, length) = pattern.next(&mut at, file_bytes);
             let first = &walk.content[..length as usize];

@@ -77,17 +77,18 @@ impl Way {
         }
     }
 
-    /// More than buffered writes and a sync call: may be refused before anything is measured.
-    pub(super) const fn is_special(self) -> bool {
-        self.direct || matches!(self.call, Call::RwfDsync | Call::UringFdatasync)
+    /// A call that the system may lack or forbid: tried once before anything is measured.
+    pub(super) const fn may_be_missing(self) -> bool {
+        matches!(self.call, Call::RwfDsync | Call::UringFdatasync)
     }
 
-    /// What a refusal of the first write means. EINVAL is a direct write's answer to a length or
-    /// offset that the filesystem cannot take, and the kernel's to a flag it does not know.
+    /// What a refusal before the first operation means. EINVAL is a filesystem's answer to O_DIRECT,
+    /// and a kernel's to a call or flag that it does not know.
     pub(super) fn refused(self, fault: Fault) -> Stop {
+        let newer = self.may_be_missing();
         match fault.errno {
-            libc::EINVAL if self.is_special() => Stop::Unsupported(fault),
-            libc::EPERM | libc::EACCES if self.is_special() => blocked(&fault),
+            libc::EINVAL if newer || self.direct => Stop::Unsupported(fault),
+            libc::EPERM | libc::EACCES if newer => blocked(&fault),
             _ => stop_of(fault),
         }
     }
@@ -223,7 +224,7 @@ mod tests {
             ("open_sync+direct", libc::EINVAL),
         ] {
             assert!(
-                matches!(of(name, "pwrite", errno), Stop::Unsupported(_)),
+                matches!(of(name, "openat", errno), Stop::Unsupported(_)),
                 "{name}"
             );
         }

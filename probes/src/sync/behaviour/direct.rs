@@ -1,8 +1,13 @@
 //! Does O_DIRECT really pass the page cache by? An open that succeeds proves nothing: a filesystem
 //! may take the flag and write through its cache all the same (btrfs for files with checksums).
 //!
-//! Two signs of a page that went through the cache: it is there afterwards, or it was made dirty
-//! meanwhile (`nr_dirtied` of `/proc/vmstat`, which also shows pages that were thrown out again).
+//! A page that went through the cache is there afterwards, or was there for as long as its writeback
+//! took: btrfs throws it out again. So another thread looks on while the writes are made.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
 
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
@@ -16,13 +21,13 @@ use crate::{
 };
 
 /// Bytes a write.
-const WRITE_BYTES: u64 = 4096;
-/// Enough that what the host's processors have not yet added to the counter is a small part.
-pub(super) const WRITES: u64 = 1024;
+pub(super) const WRITE_BYTES: u64 = 4096;
+/// Writes of a pass.
+pub(super) const WRITES: u64 = 64;
 /// What is written.
 pub(super) const BYTES: u64 = WRITES * WRITE_BYTES;
-/// Others make pages dirty too: the smallest of so many growths counts.
-const TRIES: u64 = 3;
+/// Looks that make "no page was ever there" believable: on average one a write.
+const LEAST_LOOKS: u64 = WRITES;
 
 /// See the module docs.
 pub(super) struct DirectReal {
@@ -47,18 +52,23 @@ impl Kind {
     }
 }
 
-/// The pages there after a plain write, after direct writes, and those made dirty by the latter.
-/// Where a plain write leaves no page, the filesystem has a cache of its own that nobody can ask.
-fn kind(plain: Option<u64>, direct: Option<u64>, dirtied: Option<u64>) -> Kind {
-    let (Some(1..), Some(direct)) = (plain, direct) else {
-        return Kind::Unknown;
-    };
-    if direct > 0 || dirtied.is_some_and(|pages| pages >= WRITES / 2) {
-        Kind::Buffered
-    } else if dirtied.is_some() {
-        Kind::Real
-    } else {
-        Kind::Unknown
+/// What was seen of the file's pages while it was written directly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    /// Most pages there at a time.
+    most: u64,
+    /// How often somebody looked.
+    looks: u64,
+}
+
+/// From the pages that were there after plain writes, and what was seen of direct ones. Where plain
+/// writes leave no page, the filesystem has a cache of its own that nobody can ask.
+const fn kind(plain: Option<u64>, direct: Seen) -> Kind {
+    match plain {
+        None | Some(0) => Kind::Unknown,
+        Some(_) if direct.most > 0 => Kind::Buffered,
+        Some(_) if direct.looks >= LEAST_LOOKS => Kind::Real,
+        Some(_) => Kind::Unknown,
     }
 }
 
@@ -83,14 +93,11 @@ impl Study for DirectReal {
         let mut put = |name: &str, value: Value| seen.insert(name.to_owned(), value);
         let mut content = Buffer::new(WRITE_BYTES as usize, WRITE_BYTES as usize);
         content.fill_incompressible(lab.request.seed);
-        match self.write(name, &mut content, lap) {
-            Ok(dirtied) => {
-                let resident = resident(&file);
-                let kind = kind(plain, resident, dirtied);
-                put("direct", json!(kind.as_str()));
-                put("write_bytes", json!(WRITE_BYTES));
-                put("resident_pages", json!(resident));
-                put("dirtied_pages", json!(dirtied));
+        match self.write(name, &file, &mut content, lap) {
+            Ok(direct) => {
+                put("direct", json!(kind(plain, direct).as_str()));
+                put("most_resident_pages", json!(direct.most));
+                put("looks", json!(direct.looks));
             }
             Err(Stop::Fault(fault)) => {
                 put("direct", json!("refused"));
@@ -105,41 +112,50 @@ impl Study for DirectReal {
 }
 
 impl DirectReal {
-    /// Writes the file directly, several times; the smallest growth of the host's dirtied pages.
-    fn write(&self, name: &str, content: &mut Buffer, lap: &Lap<'_>) -> Result<Option<u64>, Stop> {
-        let direct = WalFile::open(&self.folder, name, OFlags::DIRECT)?;
-        let mut least: Option<u64> = None;
-        for n in 0..TRIES {
-            let before = dirtied();
-            self.pass(&direct, n, content, lap)?;
-            let grown = dirtied()
-                .zip(before)
-                .map(|(now, then)| now.saturating_sub(then));
-            least = least.map_or(grown, |least| grown.map(|grown| grown.min(least)));
-            if least.is_none_or(|pages| pages < WRITES / 2) {
-                break;
-            }
-        }
-        Ok(least)
-    }
-
-    fn pass(
+    /// Writes the file directly: once so that no page of its making is left, then watched.
+    fn write(
         &self,
-        direct: &WalFile,
-        n: u64,
+        name: &str,
+        file: &WalFile,
         content: &mut Buffer,
         lap: &Lap<'_>,
-    ) -> Result<(), Stop> {
-        for at in 0..WRITES {
-            if lap.interrupted() {
-                return Err(Stop::Interrupted);
-            }
-            content.stamp(n * WRITES + at + 1);
-            direct.pwrite_all(content, at * WRITE_BYTES)?;
-            lap.pulse().beat();
-        }
-        Ok(())
+    ) -> Result<Seen, Stop> {
+        let direct = WalFile::open(&self.folder, name, OFlags::DIRECT)?;
+        pass(&direct, 0, content, lap)?;
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let watcher = scope.spawn(|| watch(file, &over));
+            let outcome = pass(&direct, 1, content, lap);
+            over.store(true, Ordering::Relaxed);
+            let mut seen = watcher.join().unwrap_or_default();
+            // What stays need not be caught in the act.
+            seen.most = seen.most.max(resident(file).unwrap_or(0));
+            outcome.map(|()| seen)
+        })
     }
+}
+
+fn pass(direct: &WalFile, n: u64, content: &mut Buffer, lap: &Lap<'_>) -> Result<(), Stop> {
+    for at in 0..WRITES {
+        if lap.interrupted() {
+            return Err(Stop::Interrupted);
+        }
+        content.stamp(n * WRITES + at + 1);
+        direct.pwrite_all(content, at * WRITE_BYTES)?;
+        lap.pulse().beat();
+    }
+    Ok(())
+}
+
+/// Looks at the file's pages until the writes are over.
+fn watch(file: &WalFile, over: &AtomicBool) -> Seen {
+    let mut seen = Seen::default();
+    while !over.load(Ordering::Relaxed) {
+        let Some(pages) = resident(file) else { break };
+        seen.most = seen.most.max(pages);
+        seen.looks += 1;
+    }
+    seen
 }
 
 fn resident(file: &WalFile) -> Option<u64> {
@@ -147,44 +163,27 @@ fn resident(file: &WalFile) -> Option<u64> {
     Some(seen.resident)
 }
 
-/// Pages that the host has made dirty since it started.
-fn dirtied() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/vmstat").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("nr_dirtied "))?;
-    line.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const fn seen(most: u64, looks: u64) -> Seen {
+        Seen { most, looks }
+    }
+
     #[test]
-    fn pages_that_stay_or_were_dirty_went_through_the_cache() {
+    fn a_page_that_was_ever_there_went_through_the_cache() {
         let all = Some(WRITES);
-        assert_eq!(kind(all, Some(0), Some(3)), Kind::Real);
-        assert_eq!(kind(all, all, Some(3)), Kind::Buffered);
-        assert_eq!(kind(all, Some(0), all), Kind::Buffered);
+        assert_eq!(kind(all, seen(0, 1000)), Kind::Real);
+        assert_eq!(kind(all, seen(1, 1000)), Kind::Buffered);
+        assert_eq!(kind(all, seen(WRITES, 1)), Kind::Buffered);
     }
 
     #[test]
     fn what_cannot_be_asked_is_unknown() {
         // A cache of the filesystem's own: plain writes leave no page either.
-        assert_eq!(kind(Some(0), Some(0), Some(0)), Kind::Unknown);
-        assert_eq!(kind(None, None, Some(0)), Kind::Unknown);
-        assert_eq!(kind(Some(WRITES), Some(0), None), Kind::Unknown);
-    }
-
-    #[test]
-    fn a_plain_write_makes_pages_dirty() {
-        let Some(before) = dirtied() else {
-            eprintln!("skipped: no /proc/vmstat here");
-            return;
-        };
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("x"), vec![1; BYTES as usize]).unwrap();
-        let grown = dirtied().unwrap() - before;
-        // tmpfs does not count its pages as dirtied.
-        let tmpfs = rustix::fs::statfs(dir.path()).unwrap().f_type == 0x0102_1994;
-        assert!(tmpfs || grown >= WRITES / 2, "{grown}");
+        assert_eq!(kind(Some(0), seen(0, 1000)), Kind::Unknown);
+        assert_eq!(kind(None, seen(0, 1000)), Kind::Unknown);
+        assert_eq!(kind(Some(WRITES), seen(0, 3)), Kind::Unknown);
     }
 }
