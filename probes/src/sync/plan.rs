@@ -68,9 +68,11 @@ pub(super) fn groups(request: &Request) -> Vec<Group> {
     for group in &mut groups {
         group.compare[0].judged = true;
     }
-    // Few operations and many rounds: a round moves 8 MiB.
-    for case in &mut groups[2].cases {
-        (case.max_ops, case.discard_ops) = (2, 0);
+    // Short blocks: a round moves 2 and 4 MiB, so that slow disks still get their rounds.
+    for (group, max_ops, discard_ops) in [(1, 8, 1), (2, 1, 0)] {
+        for case in &mut groups[group].cases {
+            (case.max_ops, case.discard_ops) = (max_ops, discard_ops);
+        }
     }
     groups.push(behaviour::group());
     let extras = [
