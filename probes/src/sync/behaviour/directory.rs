@@ -66,7 +66,7 @@ pub(super) struct DurableRename {
 }
 
 impl DurableRename {
-    /// The steps in their order, each with its errno's name or `ok`.
+    /// The steps in their order; the first that fails, by name.
     fn steps(&self, old: &str, new: &str, lap: &mut Lap<'_>) -> Result<(), (Phase, Fault)> {
         let open = |name: &str| WalFile::open(&self.folder, name, rustix::fs::OFlags::empty());
         let mut step = |phase: Phase, outcome: Result<(), Fault>| {
@@ -97,7 +97,7 @@ impl Study for DurableRename {
             lap.start();
             if let Err((step, fault)) = self.steps(&tmp, &name, lap) {
                 seen.insert("accepted".to_owned(), json!(false));
-                seen.insert("fails_at".to_owned(), json!(step));
+                seen.insert("fails_step".to_owned(), json!(step));
                 refused(&fault, seen);
                 return Err(fault.into());
             }
