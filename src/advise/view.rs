@@ -17,8 +17,6 @@ use super::{
 /// Comparisons that rules ask for and that this version cannot run: where one is missing,
 /// no command would tell.
 const NOT_YET: &[(&str, &str)] = &[
-    ("sync", "commit-64k"),
-    ("sync", "bulk"),
     ("enospc", "full"),
     ("enospc", "rewrite-old"),
 ];
@@ -171,8 +169,7 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn again(&self, probe: &str, comparison: &str, more: &str) -> String {
         let pattern = match (probe, comparison) {
-            ("sync", "bulk") => "sync/{commit*,bulk}".to_owned(),
-            ("sync", _) => "sync/commit*".to_owned(),
+            ("sync", _) => "sync/{commit*,bulk}".to_owned(),
             ("recycle", _) => "recycle/life*".to_owned(),
             _ => format!("{probe}/*"),
         };

@@ -97,6 +97,7 @@ pub const REASON_CODES: &[(&str, &str)] = &[
     ("need-option", "needs an option"),
     ("filesystem", "the filesystem does not have it"),
     ("kernel", "the kernel does not have it"),
+    ("policy", "a policy of the system forbids it"),
     ("time", "the time limit was reached"),
     ("budget", "the write budget was spent"),
     ("space", "too little free space"),
