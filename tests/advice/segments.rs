@@ -532,3 +532,27 @@ fn a_standby_needs_its_proof() {
         assert_eq!(finding(&report, "wal_recycle@primary").action, "change");
     }
 }
+
+#[test]
+fn a_standby_keeps_its_zeros_where_only_the_zeroed_life_is_open() {
+    let open = |rows: Vec<Row>, in_place| {
+        let own = life("life-standby", OPEN, DEARER);
+        advised(Some(in_place), [rows, own].concat())
+    };
+    let report = open(in_place(), "yes");
+    let keep = finding(&report, "wal_init_zero@standby");
+    assert_eq!(keep.action, "keep");
+    let zeroed = report.targets[0]
+        .rows
+        .iter()
+        .position(|r| r.comparison == "life-standby" && r.case == "new+zero")
+        .unwrap();
+    let rests = format!("/targets/0/rows/{zeroed}/");
+    assert!(keep.evidence.iter().all(|e| !e.pointer.starts_with(&rests)));
+
+    // Where zeros would go, it has to be known.
+    let report = open(copy_on_write(), "no");
+    let not = not_tested(&report, "wal_init_zero@standby");
+    assert_eq!(not.reason_code, "inconclusive");
+    assert!(not.reason.contains("new+zero"), "{}", not.reason);
+}
