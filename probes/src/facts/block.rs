@@ -18,6 +18,9 @@ const IN_MEMORY: &[&str] = &["zram", "ram", "nullb"];
 /// Names of devices served by another program or machine, before their number.
 const SERVED: &[&str] = &["nbd", "rbd", "drbd", "ublkb", "zd"];
 
+/// Names of devices whose drivers take whole requests past the queue that counts flushes.
+const UNCOUNTED: &[&str] = &["zd", "drbd", "pmem"];
+
 /// Models that hypervisors and clouds give their disks, in lower case.
 const VIRTUAL_MODELS: &[&str] = &[
     "qemu",
@@ -65,10 +68,50 @@ impl Block {
         Self::at(self.dir.parent()?)
     }
 
-    /// One path of several to the same disk takes each request.
-    pub(super) fn is_multipath(&self) -> bool {
-        self.attribute("dm/uuid")
+    /// The paths to the same disk, one of which takes each request; none where there is
+    /// only the disk.
+    pub(super) fn paths(&self) -> Vec<Self> {
+        if self
+            .attribute("dm/uuid")
             .is_some_and(|uuid| uuid.starts_with("mpath-"))
+        {
+            return self.slaves();
+        }
+        self.nvme_paths()
+    }
+
+    /// An NVMe disk that may have several paths, `nvme0n1`, lies with its subsystem; the
+    /// paths `nvme0c1n1` lie with the controllers, and it is they that count flushes.
+    fn nvme_paths(&self) -> Vec<Self> {
+        let subsystem = self.dir.parent().filter(|dir| {
+            let name = dir.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("nvme-subsys")
+        });
+        let (Some(subsystem), Some((disk, namespace))) = (subsystem, self.name.rsplit_once('n'))
+        else {
+            return Vec::new();
+        };
+        let listed = |dir: &Path| -> Vec<PathBuf> {
+            let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+            entries.map(|e| e.path()).collect()
+        };
+        let is_path = |block: &Self| {
+            block
+                .name
+                .strip_prefix(disk)
+                .and_then(|rest| rest.strip_prefix('c'))
+                .and_then(|rest| rest.split_once('n'))
+                .is_some_and(|(_, number)| number == namespace)
+        };
+        let mut paths: Vec<Self> = listed(subsystem)
+            .iter()
+            .filter(|entry| **entry != self.dir)
+            .flat_map(|controller| listed(controller))
+            .filter_map(|path| Self::at(&path))
+            .filter(is_path)
+            .collect();
+        paths.sort_by(|a, b| a.name.cmp(&b.name));
+        paths
     }
 
     /// The devices that a stacked device lies on. What md keeps as a spare or has given up
@@ -153,6 +196,7 @@ impl Block {
         } else if numbered(&self.name, IN_MEMORY)
             || numbered(&self.name, SERVED)
             || !self.slaves().is_empty()
+            || !self.nvme_paths().is_empty()
         {
             "other"
         } else {
@@ -216,6 +260,12 @@ impl Block {
 #[must_use]
 pub fn in_memory(name: &str) -> bool {
     numbered(name, IN_MEMORY)
+}
+
+/// A device of this name counts no flushes, whatever it does with them.
+#[must_use]
+pub fn counts_no_flushes(name: &str) -> bool {
+    numbered(name, UNCOUNTED)
 }
 
 /// `zram0` is a numbered `zram`; `rama` is no `ram`.

@@ -179,14 +179,16 @@ impl Walk<'_> {
             device.backing_fs = backing.fs_type;
             backing.devices
         } else {
-            let one_of_them = block.is_multipath();
-            let slaves = block.slaves().into_iter();
-            slaves
-                .map(|slave| Member {
-                    group: one_of_them.then(|| slave.name.clone()),
-                    ..Member::from(slave)
-                })
-                .collect()
+            let paths = block.paths();
+            if paths.is_empty() {
+                block.slaves().into_iter().map(Member::from).collect()
+            } else {
+                let path = |block: Block| Member {
+                    group: Some(block.name.clone()),
+                    ..Member::from(block)
+                };
+                paths.into_iter().map(path).collect()
+            }
         };
         (device, below)
     }

@@ -29,7 +29,7 @@ mod roots;
 mod space;
 mod virtualised;
 
-pub use block::in_memory as is_memory_device;
+pub use block::{counts_no_flushes, in_memory as is_memory_device};
 pub use fs::{Family, family};
 pub use held::{Held, Space};
 pub use roots::Roots;

@@ -7,7 +7,7 @@
 
 use super::{Check, DROPPED, FLUSHED, Found, Judged, UNFLUSHED, grounds, pool, stack};
 use crate::{
-    facts::Facts,
+    facts::{Facts, counts_no_flushes},
     report::{Device, DurabilityVerdict::NoFlushSeen, Weight},
 };
 
@@ -39,7 +39,11 @@ pub(super) fn judge(facts: &Facts, check: &Check<'_>, case: &mut Judged) {
         grounds::no_device(facts, case);
         return;
     }
-    let devices: Vec<&Device> = facts.own_devices().collect();
+    // A disk of several paths may leave the counting to them.
+    let devices = match own.as_slice() {
+        [one] if stack::is_transparent(one) && !counts(&one.name) => stack::below(facts, &one.name),
+        _ => facts.own_devices().collect(),
+    };
     if pool::is_pool(&devices) {
         pool::judge(facts, &devices, check, case);
         lower(facts, check, case);
@@ -132,7 +136,7 @@ fn answer(facts: &Facts, device: &Device, own: usize, check: &Check<'_>) -> Answ
         return Answer::Unclear;
     }
     // LVM over nothing that is known: its 0 says that it does not count.
-    if stack::is_transparent(device) {
+    if stack::is_transparent(device) || counts_no_flushes(&device.name) {
         return Answer::Uncounted;
     }
     if device.kind != "loop" && device.write_cache.is_none() {

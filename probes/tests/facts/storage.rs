@@ -53,8 +53,9 @@ fn one_path_of_several_takes_the_flushes() {
     };
     assert_eq!(flushes(64, 64), DurabilityVerdict::FlushesSeen);
     assert_eq!(flushes(64, 0), DurabilityVerdict::NoFlushSeen);
-    // Some kernels do not count for it; then nothing can be said.
-    assert_eq!(flushes(0, 64), DurabilityVerdict::NotProvable);
+    // Some kernels do not count for it; the paths do.
+    assert_eq!(flushes(0, 64), DurabilityVerdict::FlushesSeen);
+    assert_eq!(flushes(0, 0), DurabilityVerdict::NoFlushSeen);
 }
 
 #[test]

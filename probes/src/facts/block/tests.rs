@@ -152,3 +152,37 @@ fn memory_is_known_by_whole_names() {
         assert!(!in_memory(name), "{name}");
     }
 }
+
+#[test]
+fn an_nvme_disk_of_several_paths_lies_on_them() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |path: &str| root.path().join(path);
+    for dir in [
+        "virtual/nvme-subsystem/nvme-subsys0/nvme0n1/queue",
+        "virtual/nvme-subsystem/nvme-subsys0/nvme0n12",
+        "pci/nvme/nvme0/nvme0c0n1",
+        "pci/nvme/nvme0/nvme0c0n12",
+        "pci/nvme/nvme1/nvme0c1n1",
+        "pci/nvme/nvme1/hwmon1",
+        "pci/nvme/nvme2/nvme2n1",
+    ] {
+        fs::create_dir_all(at(dir)).unwrap();
+    }
+    for name in ["nvme0", "nvme1"] {
+        let link = at("virtual/nvme-subsystem/nvme-subsys0").join(name);
+        std::os::unix::fs::symlink(at("pci/nvme").join(name), link).unwrap();
+    }
+    let paths = |dir: &str| -> Vec<String> {
+        let paths = Block::at(&at(dir)).unwrap().paths();
+        paths.into_iter().map(|path| path.name).collect()
+    };
+    let head = "virtual/nvme-subsystem/nvme-subsys0/nvme0n1";
+    assert_eq!(paths(head), ["nvme0c0n1", "nvme0c1n1"]);
+    assert_eq!(Block::at(&at(head)).unwrap().describe(false).kind, "other");
+    assert_eq!(
+        paths("virtual/nvme-subsystem/nvme-subsys0/nvme0n12"),
+        ["nvme0c0n12"]
+    );
+    assert!(paths("pci/nvme/nvme2/nvme2n1").is_empty());
+    assert!(paths("pci/nvme/nvme0/nvme0c0n1").is_empty());
+}

@@ -4,7 +4,7 @@
 //! vdev's own devices. Other classes follow under a heading of their own: a log takes the
 //! syncs; caches and spares take none and are left out.
 
-use super::zfs::{Leaf, dataset};
+use super::zfs::dataset;
 use crate::{
     facts::{Roots, absent, known, place::Place},
     report::Fact,
@@ -14,6 +14,17 @@ const STATUS: &str = "zpool status";
 
 /// States of a device that takes no writes.
 const OUT: [&str; 4] = ["OFFLINE", "REMOVED", "FAULTED", "UNAVAIL"];
+
+/// A device node or a file that a pool is made of, and the part it plays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::facts) struct Leaf {
+    /// Its path, links resolved.
+    pub(in crate::facts) path: String,
+    /// The vdev that it is, or is part of: `mirror-0`. One of the pool takes each write.
+    pub(in crate::facts) group: String,
+    /// `log`, `special` or `dedup`; none for the pool's own.
+    pub(in crate::facts) role: Option<&'static str>,
+}
 
 /// `zfs.vdevs`: `mirror-0 /dev/sda1 /dev/sdb1, log /dev/sdc1`.
 pub(super) fn fact(place: &Place, roots: &Roots) -> Fact {
@@ -43,6 +54,10 @@ pub(super) fn fact(place: &Place, roots: &Roots) -> Fact {
 
 /// Every device that takes writes.
 pub(in crate::facts) fn leaves(place: &Place, roots: &Roots) -> Result<Vec<Leaf>, String> {
+    place.pool.get_or_init(|| ask(place, roots)).clone()
+}
+
+fn ask(place: &Place, roots: &Roots) -> Result<Vec<Leaf>, String> {
     let dataset = dataset(place)?;
     let pool = dataset.split(['/', '@']).next().unwrap_or_default();
     let leaves = parse(&roots.program("zpool", &["status", "-LP", pool])?);

@@ -136,14 +136,3 @@ fn barrier(subject: &Subject<'_>) -> Fact {
         [(path, Err(why)), _] => absent(path, why),
     }
 }
-
-/// A device node or a file that a pool is made of, and the part it plays.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::facts) struct Leaf {
-    /// Its path, links resolved.
-    pub(in crate::facts) path: String,
-    /// The vdev that it is, or is part of: `mirror-0`. One of the pool takes each write.
-    pub(in crate::facts) group: String,
-    /// `log`, `special` or `dedup`; none for the pool's own.
-    pub(in crate::facts) role: Option<&'static str>,
-}

@@ -197,3 +197,53 @@ fn a_file_of_a_pool_in_memory_is_named() {
         "the file /run/vdev lies on tmpfs, in memory: everything is lost with the power"
     );
 }
+
+#[test]
+fn the_paths_of_a_disk_count_for_it() {
+    let head = || Device {
+        kind: "other".to_owned(),
+        leaf: false,
+        ..device("nvme0n1", Some("nvme0n1p1"))
+    };
+    let path = |name: &str| member(device(name, Some("nvme0n1")), None, name);
+    let devices = vec![
+        device("nvme0n1p1", None),
+        head(),
+        path("nvme0c0na"),
+        path("nvme0c1na"),
+    ];
+    let counts = |a: u64, b: u64| same(0, &[("nvme0n1", 0), ("nvme0c0na", a), ("nvme0c1na", b)]);
+    let disk = facts(&[], devices);
+    expect(
+        &disk,
+        &counts(0, 64),
+        FlushesSeen,
+        &[("device-flushes", FOR)],
+    );
+    expect(
+        &disk,
+        &counts(30, 33),
+        FlushesSeen,
+        &[("device-flushes", FOR)],
+    );
+    expect(
+        &disk,
+        &counts(0, 0),
+        NoFlushSeen,
+        &[("device-flushes", AGAINST); 2],
+    );
+}
+
+#[test]
+fn a_driver_that_counts_no_flushes_proves_nothing() {
+    for name in ["zd16", "drbd0", "pmem0"] {
+        let mut of = device("sda", None);
+        of.name = name.to_owned();
+        expect(
+            &facts(&[], vec![of]),
+            &same(0, &[(name, 0)]),
+            NotProvable,
+            &[("device-flushes", LIMITS)],
+        );
+    }
+}
