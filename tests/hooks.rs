@@ -120,17 +120,16 @@ impl Place {
 
     /// A short run of the cold life; more words follow.
     fn walprobe(&self) -> Invocation {
+        self.walprobe_for("5")
+    }
+
+    /// The same with more time, which a slow hook takes.
+    fn walprobe_for(&self, seconds: &str) -> Invocation {
         Invocation::new(exe())
             .arg("recycle")
             .arg(self.dir())
-            .args([
-                "--profile",
-                "quick",
-                "--time",
-                "5",
-                "--segment-size",
-                "1MiB",
-            ])
+            .args(["--profile", "quick", "--segment-size", "1MiB"])
+            .args(["--time", seconds])
             .args(["--only", "recycle/life-cold/*", "--format", "json"])
     }
 

@@ -14,9 +14,14 @@ use std::{
     time::Duration,
 };
 
-use super::{let_go, limit, proof::After, stop};
+use super::{
+    let_go, limit,
+    proof::{After, uses_page_cache},
+    stop,
+};
 use crate::{
     contract::{Lab, Pulse, Stop},
+    paths,
     program::{Program, find},
 };
 
@@ -69,6 +74,22 @@ fn tell_once(pool: &str, import: &[OsString]) {
             by_hand(import)
         );
     });
+}
+
+/// Nothing that disturbs nobody else puts a file out of the ARC: `auto` has no hook for ZFS, and
+/// says which command has one.
+pub(super) fn by_name_only(lab: &Lab<'_>) -> Result<(), Stop> {
+    if uses_page_cache(lab.facts) {
+        return Ok(());
+    }
+    let dir = paths::show(&paths::from_request(&lab.request.dir));
+    Err(Stop::Skip(
+        "need-hook",
+        format!(
+            "only an export of the pool empties the ZFS cache of a file: \
+             walprobe recycle --drop-caches zfs {dir} (all its datasets go away meanwhile)"
+        ),
+    ))
 }
 
 /// The programs of OpenZFS.
