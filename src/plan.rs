@@ -187,7 +187,7 @@ mod tests {
           case           writes   seconds      space
           sync/x/a*       1 MiB       1.5     16 MiB
           sync/x/b        1 MiB       1.5     16 MiB
-          in all: 2 MiB written (limit 1 MiB), 3 s (limit 90 s), at most 32 MiB of space at a time
+          in all: at least 2 MiB written (limit 1 MiB), 3 s (limit 90 s), at most 32 MiB of space at a time
           more than the limits: rounds are cut, what is not reached is skipped
         ");
         insta::assert_snapshot!(print(&plans, "csv").unwrap(), @r"

@@ -119,6 +119,9 @@ impl<'a> Leg<'a> {
             .filter(|base| base.row.cold != Some(Cold::Proven));
         let row = old.map_or(self.row, |base| base.row);
         let state = match row.cold {
+            Some(Cold::NotCold) if resident(row) == Some(0) => {
+                "reads of the witness file did not all come from the device"
+            }
             Some(Cold::NotCold) => "files were still in the cache",
             _ => "files could not be shown to be out of the cache",
         };
@@ -172,4 +175,9 @@ impl<'a> Leg<'a> {
             code,
         }
     }
+}
+
+/// Pages of a claim's files that were in the page cache, where it could be asked.
+fn resident(row: &Row) -> Option<u64> {
+    row.cold_proof.as_ref()?.resident_pages
 }

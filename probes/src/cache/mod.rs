@@ -39,6 +39,9 @@ pub struct Pair<'a> {
     pub witness: &'a str,
     /// Size of each.
     pub bytes: u64,
+    /// How much of each, from its start, holds content that no filesystem can leave out: zeros may be
+    /// compressed, and then no device is read for them.
+    pub lived_bytes: u64,
 }
 
 /// The hook that a request comes down to.

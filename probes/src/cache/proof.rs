@@ -81,7 +81,7 @@ pub(super) fn prove(
             stands.push(r.resident as f64 * 100.0 <= RESIDENT_PCT * r.pages as f64);
         }
     }
-    let (asked, read) = read_witness(&witness, pair.bytes, lab)?;
+    let (asked, read) = read_witness(&witness, pair.lived_bytes, lab)?;
     proof.witness_bytes = Some(asked);
     proof.witness_read_bytes = read;
     if let Some(read) = read {

@@ -57,7 +57,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Bytes written so far: the devices' count less the background rate; without devices, what was charged.
+    /// Bytes written so far: the devices' count less the background rate, and at least what was charged.
     #[must_use]
     pub fn spent(&self) -> u64 {
         if !self.counters.has_device() {
@@ -65,8 +65,11 @@ impl<'a> World<'a> {
         }
         let moved = self.counters.read().since(&self.origin);
         let elapsed_s = (self.clock.now_ns() - self.origin_ns) as f64 / 1e9;
-        let foreign = self.quiet.write_bytes_per_s * elapsed_s;
-        (moved.device_bytes_written as f64 - foreign).max(0.0) as u64
+        // What others wrote before the run is a guess at what they write during it: never more than
+        // half, and never so much that less is left than was charged.
+        let moved = moved.device_bytes_written;
+        let foreign = (self.quiet.write_bytes_per_s * elapsed_s) as u64;
+        (moved - foreign.min(moved / 2)).max(self.charged)
     }
 
     /// What is left of the budget.

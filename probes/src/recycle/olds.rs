@@ -21,6 +21,7 @@ pub(super) struct Olds {
     /// A sister of theirs that nobody opens but the proof; none where nothing claims to be cold.
     witness: Option<String>,
     bytes: u64,
+    lived_bytes: u64,
     turn: usize,
     warm_pct: Option<f64>,
 }
@@ -57,6 +58,7 @@ impl Olds {
             names,
             witness,
             bytes: maker.segment_bytes,
+            lived_bytes: maker.walked_bytes,
             turn: 0,
             warm_pct: None,
         })
@@ -92,6 +94,7 @@ impl Olds {
             file: self.current(),
             witness,
             bytes: self.bytes,
+            lived_bytes: self.lived_bytes,
         };
         cache::drop_and_prove(&self.folder, pair, hook, lab).map(Some)
     }
