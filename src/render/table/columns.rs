@@ -74,8 +74,17 @@ pub(in crate::render) const COLUMNS: &[Column] = &[
         }
     }),
     column("max", 50, |r| time(r.max_us.map(us))),
-    column("commit p50", 40, |r| time(seen(r, "commit_p50_us"))),
-    column("commit p99", 55, |r| time(seen(r, "commit_p99_us"))),
+    column("commit p50", 40, |r| {
+        // Where each sample is a commit, it stands under p50 and p99.
+        time(seen(r, "commit_p50_us").filter(|_| whole(r)))
+    }),
+    column("commit p99", 55, |r| {
+        time(seen(r, "commit_p99_us").filter(|_| whole(r)))
+    }),
+    column("reader p99", 93, |r| time(seen(r, "reader_p99_us"))),
+    column("reader hits", 93, |r| {
+        seen(r, "reader_hit_pct").map(units::percent)
+    }),
     column("ratio", 100, |r| ratio(r.ratio, r.ratio_low, r.ratio_high)),
     column("p99 ratio", 30, |r| {
         ratio(r.p99_ratio, r.p99_ratio_low, r.p99_ratio_high)
@@ -135,6 +144,8 @@ pub(in crate::render) const COLUMNS: &[Column] = &[
 pub(in crate::render) const SHOWN: &[&str] = &[
     "commit_p50_us",
     "commit_p99_us",
+    "reader_p99_us",
+    "reader_hit_pct",
     "total_ratio",
     "total_ratio_low",
     "total_ratio_high",
