@@ -44,6 +44,8 @@ fn fixtures() -> Vec<(&'static str, Report)> {
     ]
 }
 
+#[path = "render/anonymous.rs"]
+mod anonymous;
 #[path = "render/csv.rs"]
 mod csv_text;
 #[path = "render/format_page.rs"]

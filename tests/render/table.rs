@@ -29,6 +29,36 @@ fn fits_into_eighty_columns() {
 }
 
 #[test]
+fn many_directories_stand_side_by_side_in_eighty_columns() {
+    for count in [3, 12] {
+        let mut report = reports::two_targets();
+        while report.targets.len() < count {
+            let mut next = report.targets[0].clone();
+            next.dir = format!("/mnt/t{}", report.targets.len());
+            report.targets.push(next);
+        }
+        let text = render("table", &report, Some(80));
+        let part = text.split("\nSide by side\n").nth(1).unwrap();
+        let part = part.split("\npostgresql.conf\n").next().unwrap();
+        for line in part.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        let heads = |letter: char| {
+            let letter = letter.to_string();
+            let heads = part.lines().filter(|l| l.starts_with(" case"));
+            heads.filter(|l| l.split(' ').any(|w| w == letter)).count()
+        };
+        assert!(heads('A') > 5);
+        for letter in ('A'..='Z').take(count) {
+            assert_eq!(heads(letter), heads('A'), "{letter}");
+        }
+        if count == 3 {
+            insta::assert_snapshot!("three-side-by-side", part);
+        }
+    }
+}
+
+#[test]
 fn no_width_breaks_a_number() {
     let report = reports::report(vec![reports::ext4()]);
     let widest = render("table", &report, Some(250));

@@ -3,9 +3,9 @@
 //! The figure is the median of an operation, or the mean of a segment's life; the columns
 //! are lettered and named above, since directory names are too long for headings.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, ops::Range};
 
-use comfy_table::CellAlignment;
+use comfy_table::{CellAlignment, Table as Grid};
 use walprobe_probes::report::{Report, Row, RowStatus, Target};
 
 use super::{Page, card, comparison, plain_grid, tighten};
@@ -92,23 +92,46 @@ pub(in crate::render) fn lines(report: &Report, id: &str) -> Vec<(String, Vec<St
         .collect()
 }
 
+/// One table, or several below each other where the width does not hold all columns.
 fn table(page: &mut Page, report: &Report, id: &str) {
+    let lines = lines(report, id);
+    let all = report.targets.len();
+    let limit = page.options.table();
+    let fits = |columns: usize| {
+        let mut starts = (0..all).step_by(columns);
+        starts.all(|from| {
+            let grid = grid(&lines, from..all.min(from + columns));
+            let widest = grid.lines().map(|l| l.trim_end().chars().count()).max();
+            limit.is_none_or(|limit| widest.unwrap_or(0) <= limit)
+        })
+    };
+    let columns = (1..=all).rev().find(|n| fits(*n)).unwrap_or(1);
+    for from in (0..all).step_by(columns) {
+        if from > 0 {
+            page.out.push('\n');
+        }
+        for line in grid(&lines, from..all.min(from + columns)).lines() {
+            let _ = writeln!(page.out, "{}", line.trim_end());
+        }
+    }
+}
+
+fn grid(lines: &[(String, Vec<String>)], shown: Range<usize>) -> Grid {
     let mut grid = plain_grid();
     let mut head = vec!["case".to_owned()];
-    head.extend((0..report.targets.len()).map(letter));
+    head.extend(shown.clone().map(letter));
     grid.set_header(head);
-    for (case, figures) in lines(report, id) {
+    for (case, figures) in lines {
+        let figures = &figures[shown.clone()];
         grid.add_row(std::iter::once(case).chain(figures));
     }
-    for at in 1..=report.targets.len() {
+    for at in 1..=shown.len() {
         if let Some(c) = grid.column_mut(at) {
             c.set_cell_alignment(CellAlignment::Right);
         }
     }
     tighten(&mut grid);
-    for line in grid.lines() {
-        let _ = writeln!(page.out, "{}", line.trim_end());
-    }
+    grid
 }
 
 fn cell(row: &Row) -> String {
