@@ -3,23 +3,20 @@
 //! The commands of single probes and the formats are those of the catalogues, so that a
 //! probe or a renderer that is added needs no line here.
 
-use std::{ffi::OsString, fmt::Write as _};
+use std::ffi::OsString;
 
-use clap::{
-    ArgMatches, Args, Command, FromArgMatches as _, ValueHint,
-    builder::{PossibleValuesParser, TypedValueParser as _},
-};
-use walprobe_probes::{
-    PROBES,
-    request::{DropCaches, Profile, Selection},
-};
+use clap::{ArgMatches, Args as _, Command, FromArgMatches as _, ValueHint};
+use walprobe_probes::PROBES;
 
-use crate::{error::TABLE, render::RENDERERS, size};
+mod options;
+mod texts;
+mod values;
+
+pub use options::{Facts, Measure, Show};
+use texts::{MEASURING, after_help};
 
 /// The first probe of every run.
 pub const FIRST_PROBE: &str = "durability";
-/// Formats that make no sense as the only output.
-const FILE_FORMATS: &[&str] = &["conf"];
 
 /// What to do.
 #[derive(Debug)]
@@ -35,6 +32,8 @@ pub enum Job {
     Facts(Box<Facts>),
     /// Show the catalogue.
     List,
+    /// Say what a name means; none lists the names.
+    Explain(Option<String>),
     /// Remove what a killed run left.
     Clean(String),
     /// Hidden: the child that measures.
@@ -46,129 +45,6 @@ pub enum Job {
         /// The run whose folder it is; none for all that are dead.
         run_id: Option<String>,
     },
-}
-
-/// Options of the measuring commands.
-#[derive(Args, Clone, Debug)]
-pub struct Measure {
-    /// Directories to measure, one after another, each in its own scratch folder
-    #[arg(value_name = "DIR", required = true, value_hint = ValueHint::DirPath)]
-    pub dirs: Vec<String>,
-
-    /// How much to measure
-    #[arg(long, value_name = "NAME", default_value = "normal", help_heading = "Extent",
-        value_parser = profiles())]
-    pub profile: Profile,
-
-    /// Seconds for each directory [default: the profile's: 20, 90, 600]
-    #[arg(long, value_name = "SECS", help_heading = "Extent", value_parser = seconds)]
-    pub time: Option<f64>,
-
-    /// Bytes that may be written to each directory's devices [default: 1GiB, 2GiB, 16GiB]
-    #[arg(long, value_name = "SIZE", help_heading = "Extent", value_parser = size::parse)]
-    pub write_budget: Option<u64>,
-
-    /// Measure only cases whose id matches; may be repeated
-    #[arg(long, value_name = "GLOB", help_heading = "Extent", value_parser = glob)]
-    pub only: Vec<String>,
-
-    /// Leave these out; may be repeated, and wins over --only
-    #[arg(long, value_name = "GLOB", help_heading = "Extent", value_parser = glob)]
-    pub skip: Vec<String>,
-
-    /// WAL segment size, a power of two from 1MiB to 1GiB
-    #[arg(long, value_name = "SIZE", default_value = "16MiB", help_heading = "The load",
-        value_parser = size::parse_segment)]
-    pub segment_size: u64,
-
-    /// Bytes of WAL a commit [default: 512, 8KiB or 64KiB, by the case]
-    #[arg(long, value_name = "SIZE", help_heading = "The load", value_parser = size::parse)]
-    pub commit_bytes: Option<u64>,
-
-    /// How old segments are put out of the cache; auto takes what disturbs nobody else
-    #[arg(long, value_name = "HOW", default_value = "auto", help_heading = "The load",
-        value_parser = drops())]
-    pub drop_caches: DropCaches,
-
-    /// The same by a program of yours, which finds the file's path in WALPROBE_FILE; the words up
-    /// to `--` or the end are its arguments
-    #[arg(long, value_name = "CMD", num_args = 1.., value_terminator = "--",
-        allow_hyphen_values = true, conflicts_with = "drop_caches", help_heading = "The load",
-        value_hint = ValueHint::CommandName)]
-    pub drop_caches_cmd: Option<Vec<String>>,
-
-    /// Seed of every random choice [default: a new one, kept in the report]
-    #[arg(long, value_name = "N", help_heading = "The load")]
-    pub seed: Option<u64>,
-
-    /// Go on where DIR looks like a live pg_wal or data directory; replace foreign output files
-    #[arg(long, help_heading = "Safety")]
-    pub force: bool,
-
-    /// Seconds without an answer after which a call is given up
-    #[arg(long, value_name = "SECS", default_value = "60", help_heading = "Safety",
-        value_parser = timeout)]
-    pub op_timeout: f64,
-
-    /// Print what would be measured and written; create nothing
-    #[arg(long, help_heading = "Safety", conflicts_with_all = ["csv", "json", "conf"])]
-    pub dry_run: bool,
-
-    /// Write postgresql.conf lines to FILE too
-    #[arg(long, value_name = "FILE", help_heading = "Output",
-        display_order = 998, value_hint = ValueHint::FilePath)]
-    pub conf: Option<String>,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a doc comment would become help text")]
-    pub show: Show,
-}
-
-/// Options of `facts`.
-#[derive(Args, Clone, Debug)]
-pub struct Facts {
-    /// Directories to look at
-    #[arg(value_name = "DIR", required = true, value_hint = ValueHint::DirPath)]
-    pub dirs: Vec<String>,
-
-    /// Ask for the durability check too, with N syncs; this writes a little
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    pub syncs: Option<u64>,
-
-    /// Go on where DIR looks like a live pg_wal or data directory; replace foreign output files
-    #[arg(long, help_heading = "Safety")]
-    pub force: bool,
-
-    /// Seconds without an answer after which a call is given up
-    #[arg(long, value_name = "SECS", default_value = "60", help_heading = "Safety",
-        value_parser = timeout)]
-    pub op_timeout: f64,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a doc comment would become help text")]
-    pub show: Show,
-}
-
-/// Options of everything that prints a report.
-#[derive(Args, Clone, Debug)]
-pub struct Show {
-    /// What to print
-    #[arg(long, value_name = "NAME", default_value = "table", help_heading = "Output",
-        value_parser = PossibleValuesParser::new(formats()))]
-    pub format: String,
-
-    /// Write the report as CSV to FILE too
-    #[arg(long, value_name = "FILE", help_heading = "Output", value_hint = ValueHint::FilePath)]
-    pub csv: Option<String>,
-
-    /// Write the report as JSON to FILE too; it is saved again after each comparison
-    #[arg(long, value_name = "FILE", help_heading = "Output", value_hint = ValueHint::FilePath)]
-    pub json: Option<String>,
-
-    /// Columns of the table [default: the terminal's]
-    #[arg(long, value_name = "N", help_heading = "Output", display_order = 999,
-        value_parser = clap::value_parser!(u16).range(20..))]
-    pub width: Option<u16>,
 }
 
 /// Parses the command line.
@@ -206,6 +82,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Job, clap:
         "all" => measure(ids().map(str::to_owned).collect()),
         "facts" => Ok(Job::Facts(Box::new(Facts::from_arg_matches(matches)?))),
         "list" => Ok(Job::List),
+        "explain" => Ok(Job::Explain(matches.get_one::<String>("name").cloned())),
         "clean" => Ok(Job::Clean(dir(matches))),
         "worker" => Ok(match matches.get_one::<String>("clean") {
             Some(dir) => Job::WorkerClean {
@@ -258,6 +135,13 @@ pub fn command() -> Command {
             Command::new("list").about("List the probes, their cases, what each needs and writes"),
         )
         .subcommand(
+            Command::new("explain")
+                .about("Say what a probe, case, setting, verdict or word of the report means")
+                .arg(clap::Arg::new("name").value_name("NAME").help(
+                    "As `recycle/life`, `wal_recycle`, `not-durable`; without it, all names",
+                )),
+        )
+        .subcommand(
             Command::new("clean")
                 .about("Remove what a killed run left in DIR")
                 .arg(dir.help("The directory that was measured")),
@@ -272,94 +156,14 @@ pub fn command() -> Command {
         .after_help(after_help())
 }
 
-const MEASURING: &str = "\
-Sizes: 512, 8KiB, 16MiB, 1GiB count in 1024, and so do K, M, G; kB, MB, GB count in 1000.
-GLOB is compared with PROBE/COMPARISON/CASE, and `*` does not cross `/`; one without `/` is
-compared with the probe and with the case: 'sync/commit/*', 'recycle', '*fallocate'.
-A run writes in DIR to its own scratch folder only, and removes it.
-
-Examples:
-  walprobe all --profile quick --json r.json /mnt/t
-  walprobe all --only sync --only 'recycle/life/*' --time 60 /mnt/t
-  walprobe all --dry-run --segment-size 64MiB /mnt/t";
-
-const EXAMPLES: &str = "\
-Examples:
-  walprobe all /var/lib/postgresql/wal-test       every probe, about 90 seconds
-  walprobe all --profile quick --json r.json DIR  a first look, kept for later
-  walprobe all --dry-run DIR                      what it would do and write
-  walprobe sync --format csv DIR > sync.csv       one probe, as CSV
-  walprobe all /mnt/xfs /mnt/zfs                  side by side
-  walprobe clean DIR                              after a kill -9
-
-DIR is any directory on the filesystem in question that you may write to; not pg_wal itself.";
-
-fn after_help() -> String {
-    let mut text = format!("{EXAMPLES}\n\nExit codes:");
-    for (code, meaning) in TABLE {
-        let _ = write!(text, "\n  {code:<6} {meaning}");
-    }
-    text
-}
-
 fn ids() -> impl Iterator<Item = &'static str> {
     PROBES.iter().map(|probe| probe.card().id)
-}
-
-fn formats() -> Vec<&'static str> {
-    let names = RENDERERS.iter().map(|r| r.name());
-    names.filter(|n| !FILE_FORMATS.contains(n)).collect()
-}
-
-fn profiles() -> impl clap::builder::TypedValueParser<Value = Profile> {
-    named([Profile::Quick, Profile::Normal, Profile::Thorough], |p| {
-        p.as_str()
-    })
-}
-
-fn drops() -> impl clap::builder::TypedValueParser<Value = DropCaches> {
-    named(DropCaches::ALL, |d| d.as_str())
-}
-
-fn named<T: Copy + Send + Sync + 'static, const N: usize>(
-    values: [T; N],
-    name: fn(T) -> &'static str,
-) -> impl clap::builder::TypedValueParser<Value = T> {
-    PossibleValuesParser::new(values.map(name)).try_map(move |text| {
-        let found = values.into_iter().find(|v| name(*v) == text);
-        found.ok_or_else(|| format!("'{text}' is not known"))
-    })
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    within(text, 1.0, 604_800.0)
-}
-
-/// A living worker says something every second.
-fn timeout(text: &str) -> Result<f64, String> {
-    within(text, 2.0, 86_400.0)
-}
-
-fn within(text: &str, least: f64, most: f64) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
-    if !(least..=most).contains(&seconds) {
-        return Err(format!("it must be from {least} to {most} seconds"));
-    }
-    Ok(seconds)
-}
-
-fn glob(text: &str) -> Result<String, String> {
-    if text.is_empty() {
-        return Err("it is empty and matches nothing".to_owned());
-    }
-    let pattern = text.to_owned();
-    Selection::new(std::slice::from_ref(&pattern), &[])?;
-    Ok(pattern)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use walprobe_probes::request::{Beside, DropCaches, Profile};
 
     fn job(line: &str) -> Result<Job, String> {
         parse(line.split_whitespace().map(OsString::from)).map_err(|e| e.to_string())
@@ -410,6 +214,31 @@ mod tests {
     }
 
     #[test]
+    fn the_load_is_what_was_asked_for() {
+        let m = measure("walprobe all /a --segments 8 --cycles 3 --rewrites 0 --beside read");
+        assert_eq!(
+            (m.segments, m.cycles, m.rewrites),
+            (Some(8), Some(3), Some(0))
+        );
+        assert_eq!(m.beside, Some(Beside::Read));
+        let m = measure("walprobe all /a --cycles 3");
+        assert_eq!((m.segments, m.rewrites, m.beside), (None, None, None));
+    }
+
+    #[test]
+    fn explain_takes_one_name_or_none() {
+        assert!(matches!(
+            job("walprobe explain").unwrap(),
+            Job::Explain(None)
+        ));
+        match job("walprobe explain recycle/life").unwrap() {
+            Job::Explain(Some(name)) => assert_eq!(name, "recycle/life"),
+            other => panic!("{other:?}"),
+        }
+        assert!(job("walprobe explain a b").is_err());
+    }
+
+    #[test]
     fn a_program_takes_its_words_up_to_two_dashes() {
         let m = measure("walprobe recycle --drop-caches-cmd ./drop -e --all -- /a");
         assert_eq!(m.drop_caches_cmd.unwrap(), ["./drop", "-e", "--all"]);
@@ -434,6 +263,12 @@ mod tests {
             ("--format conf", "--format <NAME>"),
             ("--dry-run --json x", "--dry-run"),
             ("--width 3", "--width <N>"),
+            ("--segments 1", "--segments <N>"),
+            ("--cycles 0", "--cycles <N>"),
+            ("--rewrites 3", "--cycles <N>"),
+            ("--beside write", "read"),
+            ("--fail-on advice", "warning, critical"),
+            ("--dry-run --fail-on warning", "--dry-run"),
         ] {
             let error = job(&format!("walprobe all {options} /x")).unwrap_err();
             assert!(error.contains(part), "{options}: {error}");

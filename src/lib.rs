@@ -15,11 +15,14 @@ use std::{
 use walprobe_probes::sys::process::{close_all_on_exec, ignore_signals};
 
 pub mod advise;
+pub mod anonymous;
 pub mod assemble;
 pub mod clean;
 pub mod cli;
 pub mod clock;
 pub mod error;
+pub mod explain;
+pub mod fail_on;
 pub mod list;
 pub mod measure;
 pub mod output;
@@ -73,6 +76,7 @@ fn parent(job: Job) -> Exit {
         Job::Measure { probes, options } => measure::measure(probes, *options),
         Job::Facts(options) => measure::facts(*options),
         Job::List => Ok(stdout(&list::list())),
+        Job::Explain(name) => explain::command(name.as_deref()),
         Job::Clean(dir) => clean::command(&dir),
         Job::Worker | Job::WorkerClean { .. } => Ok(Exit::Broken),
     };

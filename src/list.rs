@@ -9,7 +9,7 @@ use walprobe_probes::{
     PROBES,
     contract::{Case, Group, Need, Probe},
     facts::Facts,
-    request::{DropCaches, Profile, Request},
+    request::{Beside, DropCaches, Profile, Request},
 };
 
 use crate::size::show;
@@ -27,6 +27,39 @@ pub fn list() -> String {
          --only and --skip take\n",
     );
     text
+}
+
+/// Every case of every profile as `PROBE`, `COMPARISON`, `CASE`, and the case it is compared
+/// with; those that need an option too.
+#[must_use]
+pub fn cases() -> Vec<(String, String, String, Option<String>)> {
+    let mut cases = Vec::new();
+    for probe in PROBES {
+        for profile in [Profile::Quick, Profile::Normal, Profile::Thorough] {
+            let request = Request {
+                beside: Some(Beside::Read),
+                cycles: Some(1),
+                rewrites: Some(1),
+                ..request(profile)
+            };
+            for group in probe.plan(&request, &Facts::default()) {
+                for comparison in &group.compare {
+                    for (name, _) in group.members(comparison) {
+                        let case = (
+                            group.probe.to_owned(),
+                            comparison.id.to_string(),
+                            name.to_owned(),
+                            comparison.baseline.as_ref().map(ToString::to_string),
+                        );
+                        if !cases.contains(&case) {
+                            cases.push(case);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    cases
 }
 
 /// One line of a probe's table.

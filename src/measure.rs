@@ -1,10 +1,11 @@
 //! The measuring commands: look at every directory, measure each, print the report.
 //!
-//! What was asked becomes a task; [`run`](crate::run) does it.
+//! What was asked becomes a task; `run` does it.
 
 use walprobe_probes::request::{DropCaches, Profile, Request};
 
 use crate::{
+    anonymous,
     assemble::{Draft, Head},
     cli::{FIRST_PROBE, Facts, Measure},
     error::{Exit, Failure},
@@ -34,6 +35,10 @@ pub fn measure(probes: Vec<String>, options: Measure) -> Result<Exit, Failure> {
         budget_bytes: options.write_budget.unwrap_or(profile.budget_bytes()),
         seed: options.seed.unwrap_or_else(|| fastrand::u32(..).into()),
         drop_caches: options.drop_caches,
+        beside: options.beside,
+        cycles: options.cycles,
+        rewrites: options.rewrites,
+        segments: options.segments,
         drop_caches_cmd: options.drop_caches_cmd,
         commit_bytes: options.commit_bytes,
         segment_bytes: options.segment_size,
@@ -41,7 +46,6 @@ pub fn measure(probes: Vec<String>, options: Measure) -> Result<Exit, Failure> {
         force: options.force,
         dry_run: options.dry_run,
         op_timeout_s: options.op_timeout,
-        ..Request::default()
     };
     run(Task {
         request,
@@ -124,6 +128,7 @@ fn run(task: Task) -> Result<Exit, Failure> {
         &run.outputs,
         &run.signals,
         &run.task.show,
+        &run.task.dirs,
     ))
 }
 
@@ -147,12 +152,21 @@ fn print_plan(mut run: Run) -> Result<Exit, Failure> {
         return Ok(Exit::Signal(signal));
     }
     let report = run.draft.report();
+    let dirs: Vec<String> = report
+        .targets
+        .iter()
+        .enumerate()
+        .map(|(at, target)| match run.task.show.anonymous {
+            true => anonymous::directory(at),
+            false => target.dir.clone(),
+        })
+        .collect();
     let plans: Vec<plan::Plan<'_>> = report
         .targets
         .iter()
         .enumerate()
-        .map(|(at, target)| plan::Plan {
-            dir: &target.dir,
+        .map(|(at, _)| plan::Plan {
+            dir: &dirs[at],
             cases: run.draft.plan(at),
             time_limit_s: report.time_limit_s,
             write_budget_bytes: report.write_budget_bytes,

@@ -107,7 +107,7 @@ fn table(plan: &Plan<'_>) -> String {
     let totals = totals(plan.cases);
     let _ = writeln!(
         text,
-        "  in all: {} written (limit {}), {:.0} s (limit {:.0} s), at most {} of space at a time",
+        "  in all: at least {} written (limit {}), {:.0} s (limit {:.0} s), at most {} of space at a time",
         show(totals.bytes),
         show(plan.write_budget_bytes),
         totals.seconds,

@@ -11,7 +11,7 @@ use std::{
 use walprobe_probes::report::Report;
 
 use crate::{
-    advise,
+    advise, anonymous,
     assemble::Draft,
     cli::Show,
     error::{Exit, say},
@@ -21,9 +21,16 @@ use crate::{
     stdout,
 };
 
-/// Finishes the report, writes the files that were asked for, and prints it.
+/// Finishes the report, writes the files that were asked for, and prints it. `given`: the
+/// directories as they were given.
 #[must_use]
-pub fn publish(draft: Draft, outputs: &Outputs, signals: &Signals, show: &Show) -> Exit {
+pub fn publish(
+    draft: Draft,
+    outputs: &Outputs,
+    signals: &Signals,
+    show: &Show,
+    given: &[String],
+) -> Exit {
     let signal = signals.first();
     let mut fine = !draft.broken();
     let mut report = draft.finish(signal);
@@ -37,6 +44,17 @@ pub fn publish(draft: Draft, outputs: &Outputs, signals: &Signals, show: &Show) 
             fine = false;
         }
     }
+    let failed = show.fail_on.map(|level| level.reasons(&report));
+    if show.anonymous {
+        report = match guarded(|| anonymous::anonymous(&report, given)).and_then(|done| done) {
+            Ok(report) => report,
+            // Nothing is better than a report with a name in it.
+            Err(e) => {
+                complain(&format!("cannot make the report anonymous: {e}"));
+                return Exit::Broken;
+            }
+        };
+    }
     fine &= write_files(&report, outputs);
     // What was to be saved is saved: from here on a signal may end the process.
     signals.end_at_once();
@@ -47,10 +65,15 @@ pub fn publish(draft: Draft, outputs: &Outputs, signals: &Signals, show: &Show) 
             fine = false;
         }
     }
+    let failed = failed.unwrap_or_default();
+    for reason in &failed {
+        complain(&format!("--fail-on: {reason}"));
+    }
     match signal {
         Some(signal) => Exit::Signal(signal),
-        None if fine => Exit::Done,
-        None => Exit::Broken,
+        None if !fine => Exit::Broken,
+        None if !failed.is_empty() => Exit::NotMet,
+        None => Exit::Done,
     }
 }
 

@@ -12,6 +12,7 @@ use walprobe_probes::{
 };
 
 use crate::{
+    anonymous,
     assemble::Draft,
     clean,
     cli::Show,
@@ -212,7 +213,14 @@ impl Run {
             return;
         }
         let had_trouble = self.outputs.trouble().next().is_some();
-        match publish::document("json", self.draft.report(), &Options::default()) {
+        let report = self.draft.report();
+        let document = if self.task.show.anonymous {
+            anonymous::anonymous(report, &self.task.dirs)
+                .and_then(|r| publish::document("json", &r, &Options::default()))
+        } else {
+            publish::document("json", report, &Options::default())
+        };
+        match document {
             Ok(text) => self.outputs.save("json", &text),
             Err(e) => self
                 .console

@@ -49,6 +49,25 @@ const QUICK_ROWS: &[(&str, &[&str])] = &[
         "sync/commit",
         &["fdatasync", "fsync", "open_datasync", "open_sync"],
     ),
+    (
+        "sync/commit-64k",
+        &["fdatasync", "fsync", "open_datasync", "open_sync"],
+    ),
+    (
+        "sync/bulk",
+        &["fdatasync", "fsync", "open_datasync", "open_sync"],
+    ),
+    (
+        "sync/behaviour",
+        &[
+            "other-descriptor",
+            "directory-fsync",
+            "durable-rename",
+            "write-only",
+            "sync_file_range",
+            "direct-real",
+        ],
+    ),
     ("prealloc/create", &["zero-fill", "fallocate", "sparse"]),
     ("prealloc/first-pass", &["zero-fill", "fallocate", "sparse"]),
     (

@@ -52,5 +52,7 @@ mod format_page;
 mod fragment;
 #[path = "render/json.rs"]
 mod json;
+#[path = "render/markdown.rs"]
+mod markdown;
 #[path = "render/table.rs"]
 mod table;

@@ -171,7 +171,8 @@ impl Group {
             .collect()
     }
 
-    /// The index of the case that a comparison's others are compared with.
+    /// The index of the case that a comparison's others are compared with: one of its own, or one
+    /// of the group that has its row elsewhere.
     #[must_use]
     pub fn baseline(&self, comparison: &Comparison) -> Option<usize> {
         let baseline = comparison.baseline.as_deref()?;
@@ -179,6 +180,14 @@ impl Group {
             .into_iter()
             .find(|(name, _)| *name == baseline)
             .map(|(_, at)| at)
+            .or_else(|| self.cases.iter().position(|c| c.name == baseline))
+    }
+
+    /// Rounds that were asked for by number.
+    #[must_use]
+    pub fn fixed_rounds(&self) -> Option<u64> {
+        let rounds = self.cases.iter().map(|c| c.rounds).max();
+        rounds.filter(|r| *r > 0)
     }
 }
 
@@ -198,7 +207,7 @@ pub struct Comparison {
     /// The series of whole lives, removal in; the engine adds deferred cost and gives `total_ratio`.
     pub total: Option<Series>,
     /// Its cases by the row's name and the group's, where two comparisons of a group have different
-    /// cases; empty: every case of the group, by its own name.
+    /// cases, or the baseline's row stands elsewhere; empty: every case of the group, by its own name.
     pub names: Vec<(String, String)>,
     /// The series shown as `commits`, `commit_p50_us` and so on among the observations.
     pub detail: Option<Series>,
@@ -251,6 +260,8 @@ pub struct Case {
     pub discard_ops: u64,
     /// Most operations a block may have; 0 = no limit.
     pub max_ops: u64,
+    /// Exactly so many rounds of one operation, the first one counted too; 0 = as many as it takes.
+    pub rounds: u64,
     /// Device bytes one operation writes, charged before they are spent.
     pub op_bytes: u64,
     /// Device bytes one preparation writes.

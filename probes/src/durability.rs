@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::{
     contract::{Card, Case, Comparison, Group, Lab, Observations, Probe, Run, Stop, Study},
     engine::lap::Lap,
-    facts::Facts,
+    facts::{Facts, Roots, mountstats},
     files::{PAGE_BYTES, WalFile},
     request::Request,
     sys::buffer::Buffer,
@@ -102,6 +102,8 @@ impl Study for Check {
         lab.hooks.settle()?;
         let before = lab.counters.read();
         let flushes_before = lab.counters.flushes_by_device();
+        let roots = Roots::default();
+        let requests_before = mountstats::read(lab.facts, &roots);
         let from = lab.clock.now_ns();
         lap.leg("commit", 1.0);
         for n in 0..self.writes {
@@ -134,6 +136,13 @@ impl Study for Check {
                 json!((lab.quiet.flushes_per_s * 100.0).round() / 100.0),
             );
             seen.insert("device_writes".to_owned(), json!(moved.device_writes));
+        }
+        if let (Some(earlier), Some(now)) = (requests_before, mountstats::read(lab.facts, &roots)) {
+            let sent = now.since(earlier);
+            seen.insert("nfs_writes".to_owned(), json!(sent.writes));
+            seen.insert("nfs_commits".to_owned(), json!(sent.commits));
+        }
+        if !flushes_before.is_empty() {
             for ((device, after), (_, earlier)) in
                 lab.counters.flushes_by_device().iter().zip(&flushes_before)
             {

@@ -60,6 +60,12 @@ impl Folder {
         }
     }
 
+    /// A handle on any directory.
+    #[cfg(test)]
+    pub(crate) fn of_test(dir: OwnedFd) -> Self {
+        Self::new(Anchor::new(dir), "test", false)
+    }
+
     /// Another handle on the same folder.
     ///
     /// # Errors

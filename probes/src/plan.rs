@@ -3,7 +3,7 @@
 
 use crate::{
     PROBES,
-    contract::{Case, Group, Probe},
+    contract::{Case, Comparison, Group, Probe},
     engine::{schedule::Need, sizing::MIN_ROUNDS},
     event::PlannedCase,
     facts::Facts,
@@ -74,6 +74,9 @@ pub fn groups(request: &Request, facts: &Facts, selection: &Selection) -> Vec<Pl
                 for (name, at) in group.members(comparison) {
                     used[at] |= wanted(selection, id, &comparison.id, name);
                 }
+                if let Some(at) = elsewhere(&group, comparison) {
+                    used[at] = true;
+                }
             }
             let mut used = used.into_iter();
             group.cases.retain(|_| used.next() == Some(true));
@@ -86,6 +89,15 @@ pub fn groups(request: &Request, facts: &Facts, selection: &Selection) -> Vec<Pl
         }
     }
     out
+}
+
+/// A baseline that has no row in the comparison: whoever is compared needs it all the same.
+fn elsewhere(group: &Group, comparison: &Comparison) -> Option<usize> {
+    let baseline = group.baseline(comparison)?;
+    let own = group.members(comparison);
+    own.iter()
+        .all(|(_, at)| *at != baseline)
+        .then_some(baseline)
 }
 
 /// Whether this row is to be told.
@@ -102,14 +114,18 @@ pub fn wanted(selection: &Selection, probe: &str, comparison: &str, case: &str) 
 #[must_use]
 pub fn need(group: &Group, prices: &Prices) -> Need {
     let judged = group.compare.iter().any(|c| c.judged);
-    let rounds = if judged { MIN_ROUNDS as f64 + 1.0 } else { 1.0 };
+    let rounds = match group.fixed_rounds() {
+        Some(rounds) => rounds as f64,
+        None if judged => MIN_ROUNDS as f64 + 1.0,
+        None => 1.0,
+    };
     let mut need = Need {
         weight: group.weight,
         ..Need::default()
     };
     for case in &group.cases {
         // A short operation needs a few dozen a block before its mean says anything.
-        let ops = if case.op_syncs <= 1 && case.max_ops == 0 {
+        let ops = if case.op_syncs <= 1 && case.max_ops == 0 && case.rounds == 0 {
             40.0
         } else {
             1.0
@@ -141,6 +157,8 @@ pub fn rows(planned: &[Planned], selection: &Selection) -> Vec<PlannedCase> {
     for (at, Planned { group, .. }) in planned.iter().enumerate() {
         let need = need(group, &prices);
         let mut counted = vec![false; group.cases.len()];
+        let hidden = group.compare.first().and_then(|c| elsewhere(group, c));
+        let told = group.cases.len() - usize::from(hidden.is_some());
         for comparison in &group.compare {
             for (name, index) in group.members(comparison) {
                 let case = &group.cases[index];
@@ -151,7 +169,7 @@ pub fn rows(planned: &[Planned], selection: &Selection) -> Vec<PlannedCase> {
                 let share = if counted[index] {
                     0.0
                 } else {
-                    1.0 / group.cases.len() as f64
+                    1.0 / told as f64
                 };
                 counted[index] = true;
                 out.push(PlannedCase {

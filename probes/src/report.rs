@@ -191,6 +191,12 @@ pub struct Device {
     pub above: Option<String>,
     /// `disk`, `partition`, `loop`, `lvm`, `md`, `crypt`, `dm`, `other`.
     pub kind: String,
+    /// `log`, `special`, `dedup`, or null for a device without a special part.
+    pub role: Option<String>,
+    /// Of devices with a group, one group takes each write; null: every device takes its part.
+    pub group: Option<String>,
+    /// RAID level of an md device.
+    pub level: Option<String>,
     /// Nothing of the stack is known to lie below it.
     pub leaf: bool,
     /// `write back`, `write through`, or null when unreadable.

@@ -149,7 +149,7 @@ pub struct Request {
     pub op_timeout_s: f64,
 }
 
-/// Id patterns: `*` does not cross `/`; a pattern without `/` matches a probe or a case.
+/// Id patterns: `*` does not cross `/`; a pattern without `/` matches a probe, a comparison or a case.
 #[derive(Debug, Default)]
 pub struct Selection {
     only: Vec<(bool, GlobMatcher)>,
@@ -191,7 +191,9 @@ fn matches((whole, glob): &(bool, GlobMatcher), probe: &str, comparison: &str, c
         glob.is_match(format!("{probe}/{comparison}/{case}"))
             || glob.is_match(format!("{probe}/{comparison}"))
     } else {
-        glob.is_match(probe) || glob.is_match(case)
+        [probe, comparison, case]
+            .iter()
+            .any(|part| glob.is_match(part))
     }
 }
 
@@ -225,10 +227,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_without_a_slash_is_a_probe_or_a_case() {
+    fn a_pattern_without_a_slash_is_a_probe_a_comparison_or_a_case() {
         assert!(only("recycle").wants("recycle", "life", "new+zero"));
         assert!(only("new+*").wants("recycle", "life", "new+zero"));
-        assert!(!only("life").wants("recycle", "life", "new+zero"));
+        assert!(only("life").wants("recycle", "life", "new+zero"));
+        assert!(!only("life").wants("recycle", "life-cold", "new+zero"));
     }
 
     #[test]

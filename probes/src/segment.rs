@@ -1,26 +1,18 @@
 //! A WAL segment's making and walking: what prealloc and recycle have in common.
 
-use rustix::fs::FallocateFlags;
-
 use crate::{
-    contract::{Fault, Phase, Pulse, Series},
+    contract::{Fault, Pulse, Series},
     engine::lap::Lap,
     files::{FILL_BYTES, WalFile, durable_rename},
     folder::Folder,
-    pause,
     sys::buffer::Buffer,
 };
 
-/// How a new segment gets its space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Init {
-    /// Zeros, 1 MiB a call: wal_init_zero=on since PostgreSQL 18.
-    ZeroFill,
-    /// fallocate(2), mode 0.
-    Fallocate,
-    /// One byte at the end: wal_init_zero=off.
-    Sparse,
-}
+mod init;
+
+use init::Watch;
+pub(crate) use init::posix;
+pub use init::{EMULATION_LIMIT_NS, Init, Made};
 
 /// Makes segments and walks them with new, incompressible content.
 pub struct Maker {
@@ -78,12 +70,29 @@ impl Maker {
         leg: Series,
         lap: &mut Lap<'_>,
     ) -> Result<(), Fault> {
+        self.create_bounded(init, tmp, name, leg, lap).map(|_| ())
+    }
+
+    /// The same for a method that may be cut short: then there is no sample, and half a file.
+    ///
+    /// # Errors
+    /// The call that failed.
+    pub fn create_bounded(
+        &self,
+        init: Init,
+        tmp: &str,
+        name: &str,
+        leg: Series,
+        lap: &mut Lap<'_>,
+    ) -> Result<Made, Fault> {
         lap.leg(leg, 1.0);
         lap.start();
         let file = WalFile::create(&self.folder, tmp)?;
         lap.mark("create");
-        let (phase, wrote) = self.init(&file, init, lap.pulse())?;
-        lap.mark(phase);
+        let made = self.fill(&file, init, lap)?;
+        let Made::Whole(wrote) = made else {
+            return Ok(made);
+        };
         file.fsync()?;
         drop(file);
         lap.mark("sync");
@@ -93,7 +102,7 @@ impl Maker {
         lap.wrote(wrote);
         // fsync before the rename, twice in it, and the directory.
         lap.synced(4);
-        Ok(())
+        Ok(made)
     }
 
     /// The same, untimed.
@@ -102,29 +111,10 @@ impl Maker {
     /// The call that failed.
     pub fn create(&self, init: Init, tmp: &str, name: &str, pulse: &Pulse) -> Result<(), Fault> {
         let file = WalFile::create(&self.folder, tmp)?;
-        self.init(&file, init, pulse)?;
+        self.init(&file, init, Watch::Pulse(pulse))?;
         file.fsync()?;
         drop(file);
         durable_rename(&self.folder, tmp, name)
-    }
-
-    fn init(&self, file: &WalFile, init: Init, pulse: &Pulse) -> Result<(Phase, u64), Fault> {
-        match init {
-            Init::ZeroFill => {
-                pause::here("filling");
-                file.zero_fill(self.segment_bytes, &self.zeros, pulse)?;
-                Ok(("fill", self.segment_bytes))
-            }
-            Init::Fallocate => {
-                rustix::fs::fallocate(file.fd(), FallocateFlags::empty(), 0, self.segment_bytes)
-                    .map_err(|e| file.fault("fallocate", e.raw_os_error()))?;
-                Ok(("fallocate", 0))
-            }
-            Init::Sparse => {
-                file.sparse(self.segment_bytes)?;
-                Ok(("fill", 1))
-            }
-        }
     }
 
     /// Walks the segment, one commit after another: pwrite of whole pages, fdatasync. Each commit is

@@ -21,9 +21,12 @@ use crate::{
     },
 };
 
+mod elsewhere;
 mod grounds;
 mod known;
 mod layers;
+mod pool;
+mod remote;
 mod stack;
 #[cfg(test)]
 mod tests;
@@ -46,6 +49,7 @@ pub fn verdict(facts: &Facts, rows: &[Row], asked: bool) -> Durability {
     match Check::of(rows) {
         Ok(check) => {
             layers::judge(facts, &check, &mut case);
+            remote::judge(&check, &mut case);
             cheapness(&check, &mut case);
             medium(facts, &check, &mut case);
         }

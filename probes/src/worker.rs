@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    contract::{Clock, Counters, Lab, Pulse, Quiet},
+    contract::{Clock, Counters, Fault, Lab, Pulse, Quiet},
     engine::{
         clock::{Monotonic, cost_ns},
         counters::SysCounters,
@@ -21,8 +21,10 @@ use crate::{
     },
     event::Event,
     facts::{self, Facts, Roots},
+    files::{PAGE_BYTES, WalFile},
+    paths,
     plan::{self, Planned, Prices},
-    report::{Fact, Margins, Row, RowStatus},
+    report::{Fact, FactMap, Margins, Row, RowStatus},
     request::{Request, Selection},
     scratch::Scratch,
     target::{self, Refused},
@@ -35,6 +37,8 @@ const ALIVE: Duration = Duration::from_millis(500);
 const QUIET_NS: u64 = 250_000_000;
 /// How often rows so far are told.
 const TELL_NS: u64 = 1_000_000_000;
+/// Largest file that is written for its facts alone.
+const MOST_FILE_BYTES: u64 = 2 << 20;
 /// Time kept for removing the scratch folder.
 const REMOVAL_S: f64 = 0.5;
 
@@ -59,8 +63,14 @@ fn measure(
         message: format!("cannot use the pattern {e}"),
         hint: None,
     })?;
-    let target = target::open(request)?;
-    let mut facts = facts::read(target.dir.as_fd(), &target.path_text(), &Roots::default());
+    // Where nothing will be written, a read-only directory does.
+    let target = if request.probes.is_empty() {
+        target::hold(&paths::from_request(&request.dir))?
+    } else {
+        target::open(request)?
+    };
+    let dir = target.path_text();
+    let mut facts = facts::read(target.dir.as_fd(), &dir, &Roots::default());
     facts.host.insert(
         "host.timer_ns".to_owned(),
         Fact {
@@ -70,16 +80,14 @@ fn measure(
         },
     );
     let planned = plan::groups(request, &facts, &selection);
-    tell(&Event::Facts {
-        dir: target.path_text(),
-        host: facts.host.clone(),
-        target: facts.target.clone(),
-        devices: facts.devices.clone(),
-    });
+    tell_facts(&dir, &facts, tell);
     tell(&Event::Plan {
         cases: plan::rows(&planned, &selection),
     });
     if planned.is_empty() {
+        tell(&Event::Durability {
+            durability: verdict::verdict(&facts, &[], false),
+        });
         tell(&done(0, Vec::new(), None));
         return Ok(());
     }
@@ -94,6 +102,11 @@ fn measure(
     tell(&Event::Scratch {
         path: scratch.path.clone(),
     });
+    // What only a regular file tells; a fault in it will stand in the rows that come.
+    if let Ok(of_file) = scratch_file(&scratch, &facts) {
+        facts.target.extend(of_file);
+        tell_facts(&dir, &facts, tell);
+    }
     let written = AtomicU64::new(0);
     let finished = AtomicBool::new(false);
     let (bytes, ended_by, left_behind) = std::thread::scope(|scope| {
@@ -107,6 +120,33 @@ fn measure(
     });
     tell(&done(bytes, left_behind, ended_by));
     Ok(())
+}
+
+fn tell_facts(dir: &str, facts: &Facts, tell: &(dyn Fn(&Event) + Sync)) {
+    tell(&Event::Facts {
+        dir: dir.to_owned(),
+        host: facts.host.clone(),
+        target: facts.target.clone(),
+        devices: facts.devices.clone(),
+    });
+}
+
+/// Facts of a file of several blocks. It is gone before anything had to write it out, so no
+/// budget is charged.
+fn scratch_file(scratch: &Scratch, facts: &Facts) -> Result<FactMap, Fault> {
+    let name = "file-facts";
+    let folder = scratch.folder()?;
+    let file = WalFile::create(&folder, name)?;
+    // ZFS shows a file's own block size, which grows with the file up to the record size.
+    let record = facts.number("zfs.recordsize_bytes").unwrap_or(0);
+    let bytes = (record + 1)
+        .next_multiple_of(PAGE_BYTES)
+        .min(MOST_FILE_BYTES);
+    let filled = file.pwrite_all(&vec![1; bytes as usize], 0);
+    let told = facts::of_file(file.fd());
+    drop(file);
+    folder.unlink(name)?;
+    filled.map(|()| told)
 }
 
 fn done(bytes_written: u64, left_behind: Vec<String>, ended_by: Option<&str>) -> Event {

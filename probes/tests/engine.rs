@@ -474,3 +474,73 @@ fn the_tail_needs_its_operations() {
     );
     assert!((b.p50_ratio.unwrap() - 2.0).abs() < 0.1);
 }
+
+#[test]
+fn rounds_asked_for_by_number_are_all_counted_and_alternate() {
+    let fake = Fake::new();
+    let p = probe(
+        &fake,
+        &[
+            ("a", commit(|n| wobble(n, 200_000))),
+            ("b", commit(|n| wobble(n, 200_000))),
+        ],
+    );
+    let mut asked = group(&["a", "b"]);
+    for case in &mut asked.cases {
+        case.rounds = 5;
+    }
+    let told = run(&p, &asked, 20.0, 1 << 40, 1);
+    for r in last(&told) {
+        assert_eq!((r.ops, r.rounds), (5, 5), "{}", r.case);
+        // Nothing was done that is not counted.
+        assert_eq!(r.observations["ops_seen"], 5);
+    }
+    let log = fake.log.lock().unwrap();
+    for round in 1..5 {
+        let end = format!("@{round}");
+        let blocks: Vec<_> = log.iter().filter(|l| l.ends_with(&end)).collect();
+        assert_eq!(blocks.len(), 2, "round {round}: {blocks:?}");
+    }
+}
+
+#[test]
+fn rounds_asked_for_by_number_end_with_the_time_and_the_budget() {
+    for (seconds, bytes, ended_by) in [(0.001, 1 << 40, "time"), (20.0, 5 * 8192, "budget")] {
+        let fake = Fake::new();
+        let p = probe(
+            &fake,
+            &[("a", commit(|_| 200_000)), ("b", commit(|_| 200_000))],
+        );
+        let mut asked = group(&["a", "b"]);
+        for case in &mut asked.cases {
+            case.rounds = 1000;
+        }
+        let told = run(&p, &asked, seconds, bytes, 1);
+        for r in last(&told) {
+            assert!(r.ops > 0 && r.ops < 1000, "{ended_by}: {}", r.ops);
+            assert_eq!(r.status, RowStatus::Ok);
+        }
+    }
+}
+
+#[test]
+fn a_baseline_without_a_row_is_compared_with_all_the_same() {
+    let fake = Fake::new();
+    let p = probe(
+        &fake,
+        &[
+            ("a", commit(|n| wobble(n, 200_000))),
+            ("b", commit(|n| wobble(n, 260_000))),
+        ],
+    );
+    let mut hidden = group(&["a", "b"]);
+    hidden.compare[0].names = vec![("b".to_owned(), "b".to_owned())];
+    let told = run(&p, &hidden, 20.0, 1 << 40, 1);
+    let rows = last(&told);
+    assert_eq!(rows.len(), 1);
+    let b = row(rows, "commit", "b");
+    assert_eq!(b.verdict, Some(Verdict::Slower));
+    assert!((b.ratio.unwrap() - 1.3).abs() < 0.01, "{:?}", b.ratio);
+    let base = b.observations["baseline_mean_us"].as_f64().unwrap();
+    assert!((base - 201.0).abs() < 1.0, "{base}");
+}

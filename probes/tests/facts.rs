@@ -4,9 +4,23 @@
 //! prints the facts of a directory, and what system calls answered, as a recorded tree's
 //! `stat.json` holds it.
 
-use std::{fs::File, os::fd::AsFd, path::Path};
+use std::{
+    fs::File,
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+};
 
-use walprobe_probes::facts::{self, Facts, Held, Roots, names};
+use serde_json::json;
+use walprobe_probes::{
+    facts::{self, Facts, Held, Roots, names},
+    report::{Durability, Row, Us},
+    verdict,
+};
+
+#[path = "facts/network.rs"]
+mod network;
+#[path = "facts/storage.rs"]
+mod storage;
 
 fn of(dir: &Path) -> Facts {
     let held = File::open(dir).unwrap();
@@ -30,10 +44,40 @@ fn print_the_facts_of_a_directory() {
     }
 }
 
+fn tree(name: &str) -> PathBuf {
+    let trees = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees");
+    trees.join(name)
+}
+
+/// The verdict where 64 syncs of either kind made the own devices count `flushes`, and each
+/// device these.
+fn verdict_of(facts: &Facts, flushes: u64, each: &[(&str, u64)]) -> Durability {
+    let row = |case: &str| {
+        let mut row = Row {
+            probe: "durability".to_owned(),
+            comparison: "check".to_owned(),
+            case: case.to_owned(),
+            ops: 64,
+            syncs: Some(64),
+            flushes: Some(flushes),
+            flushes_per_op: Some(flushes as f64 / 64.0),
+            mean_us: Some(Us(9_000_000)),
+            ..Row::default()
+        };
+        let seen = &mut row.observations;
+        seen.insert("elapsed_ms".to_owned(), json!(600.0));
+        seen.insert("device_writes".to_owned(), json!(64));
+        for (name, count) in each {
+            seen.insert(format!("flushes.{name}"), json!(count));
+        }
+        row
+    };
+    verdict::verdict(facts, &[row("fdatasync"), row("fsync-extending")], true)
+}
+
 /// Facts of a path of a recorded tree.
 fn recorded(tree: &str, path: &str) -> Facts {
-    let trees = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees");
-    let roots = Roots::recorded(&trees.join(tree)).unwrap();
+    let roots = Roots::recorded(&self::tree(tree)).unwrap();
     let held = roots.recorded.as_ref().unwrap()[path].clone();
     facts::read_held(held, path, &roots)
 }
@@ -64,12 +108,15 @@ fn stack(facts: &Facts) -> String {
                 .map(|a| format!("{a}>"))
                 .unwrap_or_default();
             let leaf = if d.leaf { "." } else { "" };
+            let place = d.role.as_ref().or(d.group.as_ref());
+            let place = place.filter(|p| **p != d.name && !p.starts_with("/dev/"));
+            let place = place.map(|p| format!("({p})")).unwrap_or_default();
             let fs = d
                 .backing_fs
                 .as_ref()
                 .map(|f| format!("[{f}]"))
                 .unwrap_or_default();
-            format!("{above}{}:{}{fs}{leaf}", d.name, d.kind)
+            format!("{above}{}:{}{place}{fs}{leaf}", d.name, d.kind)
         })
         .collect();
     entries.join(" ")
@@ -180,7 +227,7 @@ fn a_stack_is_followed_to_every_leaf() {
         stack(&data),
         "dm-1:lvm dm-1>dm-0:crypt dm-0>md0:md \
          md0>sda4:partition sda4>sda:disk. md0>sdb1:partition sdb1>sdb:disk. \
-         sdc1:partition sdc1>sdc:disk."
+         sdc1:partition(log) sdc1>sdc:disk."
     );
     let device = |name: &str| data.devices.iter().find(|d| d.name == name).unwrap();
     let sdc1 = device("sdc1");
@@ -250,7 +297,7 @@ fn filesystems_that_are_only_recognised() {
     assert_eq!(tank.number("fs.free_bytes"), Some(400 * 131_072));
     assert_eq!(why(&tank, "fs.nocow"), "not btrfs");
     assert_eq!(why(&tank, "nfs.version"), "not NFS");
-    assert_eq!(why(&tank, "zfs.sync"), "not known of zfs");
+    assert_eq!(why(&tank, "zfs.sync"), "no program zfs");
 }
 
 #[test]

@@ -16,13 +16,7 @@ use super::{
 
 /// Comparisons that rules ask for and that this version cannot run: where one is missing,
 /// no command would tell.
-const NOT_YET: &[(&str, &str)] = &[
-    ("sync", "commit-64k"),
-    ("sync", "bulk"),
-    ("recycle", "life-standby"),
-    ("enospc", "full"),
-    ("enospc", "rewrite-old"),
-];
+const NOT_YET: &[(&str, &str)] = &[("enospc", "full"), ("enospc", "rewrite-old")];
 
 /// One target of a report.
 #[derive(Clone, Copy, Debug)]
@@ -172,8 +166,7 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn again(&self, probe: &str, comparison: &str, more: &str) -> String {
         let pattern = match (probe, comparison) {
-            ("sync", "bulk") => "sync/{commit*,bulk}".to_owned(),
-            ("sync", _) => "sync/commit*".to_owned(),
+            ("sync", _) => "sync/{commit*,bulk}".to_owned(),
             ("recycle", _) => "recycle/life*".to_owned(),
             _ => format!("{probe}/*"),
         };
@@ -199,6 +192,17 @@ impl<'a> View<'a> {
         };
         let seconds = limit * factor.clamp(2.0, 8.0);
         (seconds / 10.0).ceil() as u64 * 10
+    }
+
+    /// The options that would give an open comparison more rounds: time, and the write budget
+    /// where that ended it.
+    #[must_use]
+    pub fn more(&self, row: &Row, open: Option<Interval>, bound: f64) -> String {
+        let time = format!(" --time {}", self.longer(open, bound));
+        match row.observations.get("stopped_by").and_then(|s| s.as_str()) {
+            Some("budget") => format!("{time} --write-budget {}", self.larger_budget()),
+            _ => time,
+        }
     }
 
     fn absent(&self, probe: &str, comparison: &str, case: &str) -> Gap {

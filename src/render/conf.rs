@@ -32,12 +32,13 @@ impl Render for Conf {
     }
 
     fn render(&self, report: &Report, options: &Options) -> anyhow::Result<String> {
-        Ok(fragment(&legible(report)?, options))
+        Ok(fragment(&legible(report)?, options, false))
     }
 }
 
-/// The fragment of a report whose strings are already escaped.
-pub(super) fn fragment(report: &Report, options: &Options) -> String {
+/// The fragment of a report whose strings are already escaped. What was not tested is counted only
+/// where the report has said it already.
+pub(super) fn fragment(report: &Report, options: &Options, said: bool) -> String {
     // A fragment is a file: as wide as a terminal of its own, unless less was asked for.
     let width = options
         .width
@@ -46,6 +47,7 @@ pub(super) fn fragment(report: &Report, options: &Options) -> String {
     let mut page = Page {
         out: String::new(),
         width,
+        said,
     };
     page.comment(&format!(
         "{} {}, run {} of {}",
@@ -75,6 +77,7 @@ pub(super) fn fragment(report: &Report, options: &Options) -> String {
 struct Page {
     out: String,
     width: usize,
+    said: bool,
 }
 
 impl Page {
@@ -122,8 +125,18 @@ impl Page {
                 self.keep(finding, value);
             }
         }
-        if !target.not_tested.is_empty() {
-            self.out.push('\n');
+        if target.not_tested.is_empty() {
+            return;
+        }
+        self.out.push('\n');
+        if self.said {
+            let settings: Vec<&str> = target
+                .not_tested
+                .iter()
+                .map(|n| n.setting.as_str())
+                .collect();
+            self.comment(&format!("not tested, see above: {}", settings.join(", ")));
+            return;
         }
         for setting in &target.not_tested {
             self.comment(&format!(
@@ -159,7 +172,11 @@ impl Page {
             _ => "as it is",
         };
         let line = format!("{} = {}", finding.setting, quoted(value));
-        let _ = writeln!(self.out, "# {line}  # {}: {why}", finding.action);
+        let _ = writeln!(
+            self.out,
+            "# {line}  # {}: {why}; confidence {}",
+            finding.action, finding.confidence
+        );
         self.detail(&finding.seen);
     }
 

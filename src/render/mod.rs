@@ -16,6 +16,7 @@ pub mod escape;
 pub mod evidence;
 pub mod fill;
 pub mod json;
+pub mod markdown;
 pub mod table;
 pub mod units;
 pub mod vocabulary;
@@ -69,7 +70,13 @@ pub trait Render: Sync {
 }
 
 /// Every format.
-pub const RENDERERS: &[&dyn Render] = &[&table::Table, &json::Json, &csv::Csv, &conf::Conf];
+pub const RENDERERS: &[&dyn Render] = &[
+    &table::Table,
+    &markdown::Markdown,
+    &json::Json,
+    &csv::Csv,
+    &conf::Conf,
+];
 
 /// A format by its name.
 #[must_use]

@@ -12,14 +12,15 @@ use walprobe_probes::report::{EndedBy, Report, Target, TargetStatus};
 
 use super::{Options, Render, conf, fill::fill, legible, units};
 
-mod advice;
+pub(super) mod advice;
 pub mod card;
-mod columns;
-mod comparison;
-mod left_out;
-mod notes;
+pub(super) mod columns;
+pub(super) mod comparison;
+mod facts;
+pub(super) mod left_out;
+pub(super) mod notes;
 mod paint;
-mod side_by_side;
+pub(super) mod side_by_side;
 
 use paint::Paint;
 
@@ -52,6 +53,10 @@ impl Render for Table {
     }
 }
 
+/// What must be said where several directories were measured.
+pub(super) const SEVERAL: &str = "The directories were measured one after another: their figures \
+    stand side by side, with no verdict across them.";
+
 /// The text so far, and how it is to look.
 struct Page {
     out: String,
@@ -83,27 +88,14 @@ impl Page {
             report.run_id,
             report.started_at
         );
-        let kernel = report
-            .host
-            .facts
-            .get("host.kernel")
-            .and_then(|f| f.value.as_str());
-        let parts = [
-            report.host.name.as_ref().map(|n| format!("host {n}")),
-            kernel.map(|k| format!("kernel {k}")),
-            Some(format!("profile {}", report.profile)),
-            Some(format!("seed {}", report.seed)),
-        ];
-        self.prose(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
+        let parts = known(report);
+        self.prose(&parts.join(", "));
         if let Some(why) = ended(report.ended_by) {
             let line = format!("NOT COMPLETE: {why}; what was measured until then is below");
             self.loud(&line);
         }
         if report.targets.len() > 1 {
-            self.prose(
-                "The directories were measured one after another: their figures stand side by side, \
-                 with no verdict across them.",
-            );
+            self.prose(SEVERAL);
         }
     }
 
@@ -118,7 +110,10 @@ impl Page {
 
     fn target(&mut self, target: &Target) {
         card::write(self, target);
-        if target.status == TargetStatus::Skipped && target.rows.is_empty() {
+        if target.rows.is_empty() {
+            if target.status != TargetStatus::Skipped {
+                facts::write(self, target);
+            }
             return;
         }
         comparison::write_all(self, target);
@@ -131,9 +126,9 @@ impl Page {
             self.out.push('\n');
             self.prose("Further columns fit into --width 200; JSON and CSV have all figures.");
         }
-        if !report.targets.is_empty() {
+        if report.targets.iter().any(|t| !t.rows.is_empty()) {
             self.section("postgresql.conf");
-            let fragment = conf::fragment(report, &self.options);
+            let fragment = conf::fragment(report, &self.options, true);
             self.out.push_str(&fragment);
         }
     }
@@ -155,8 +150,21 @@ fn tighten(grid: &mut Grid) {
     }
 }
 
+/// What the head says of the run.
+pub(super) fn known(report: &Report) -> Vec<String> {
+    let kernel = report.host.facts.get("host.kernel");
+    let kernel = kernel.and_then(|f| f.value.as_str());
+    let parts = [
+        report.host.name.as_ref().map(|n| format!("host {n}")),
+        kernel.map(|k| format!("kernel {k}")),
+        Some(format!("profile {}", report.profile)),
+        Some(format!("seed {}", report.seed)),
+    ];
+    parts.into_iter().flatten().collect()
+}
+
 /// Why a report is not complete.
-fn ended(by: EndedBy) -> Option<&'static str> {
+pub(super) fn ended(by: EndedBy) -> Option<&'static str> {
     match by {
         EndedBy::Done => None,
         EndedBy::Sigint => Some("interrupted by SIGINT"),

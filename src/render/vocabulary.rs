@@ -52,6 +52,15 @@ pub const GROUNDS: &[(&str, &str)] = &[
         "a virtual device: the host below it cannot be seen",
     ),
     ("stacked-filesystem", "the filesystem lies on another one"),
+    (
+        "server-requests",
+        "requests that the syncs sent to the server",
+    ),
+    ("sync-not-sent", "the mount keeps syncs from the server"),
+    (
+        "soft-mount",
+        "a call to the server that gets no answer fails",
+    ),
     ("not-asked", "nobody asked for the durability check"),
 ];
 
@@ -88,6 +97,7 @@ pub const REASON_CODES: &[(&str, &str)] = &[
     ("need-option", "needs an option"),
     ("filesystem", "the filesystem does not have it"),
     ("kernel", "the kernel does not have it"),
+    ("policy", "a policy of the system forbids it"),
     ("time", "the time limit was reached"),
     ("budget", "the write budget was spent"),
     ("space", "too little free space"),
@@ -131,6 +141,12 @@ pub const FACTS: &[&str] = &[
     "overlay.volatile",
     "nfs.version",
     "nfs.hard",
+    "nfs.sync",
+    "cifs.version",
+    "cifs.cache",
+    "cifs.strict_sync",
+    "9p.cache",
+    "9p.transport",
     "zfs.dataset",
     "zfs.recordsize_bytes",
     "zfs.compression",
@@ -140,6 +156,9 @@ pub const FACTS: &[&str] = &[
     "zfs.special_small_blocks_bytes",
     "zfs.direct",
     "zfs.version",
+    "zfs.vdevs",
+    "zfs.arc_bytes",
+    "zfs.arc_max_bytes",
     "host.kernel",
     "host.cpus",
     "host.memory_bytes",
@@ -173,6 +192,8 @@ pub const DEVICE_KINDS: &[&str] = &[
     "dm",
     "other",
 ];
+/// Parts that a device plays in a filesystem.
+pub const DEVICE_ROLES: &[&str] = &["log", "special", "dedup"];
 /// Cache-drop hooks of a cold proof.
 pub const HOOKS: &[&str] = &["none", "fadvise", "system", "zfs", "cmd"];
 /// What a cold proof says of data and of metadata.
@@ -215,6 +236,7 @@ pub fn check_vocabulary(document: &Value) -> Vec<String> {
         }
         for device in each(&target["devices"]) {
             hold("device kind", &device["kind"], DEVICE_KINDS);
+            hold("device role", &device["role"], DEVICE_ROLES);
         }
         for ground in each(&target["durability"]["grounds"]) {
             hold("ground", &ground["id"], &grounds);

@@ -89,7 +89,10 @@ fn in_place_keeps_both() {
             "{}",
             standby.reason
         );
-        assert_eq!(standby.hint, None);
+        assert_eq!(
+            standby.hint.as_deref(),
+            Some("walprobe recycle /mnt/t --only 'recycle/life*'")
+        );
     }
 }
 
@@ -456,4 +459,100 @@ fn a_standby_is_judged_by_its_own_comparison() {
     let report = advised(None, differ);
     assert_eq!(finding(&report, "wal_recycle@primary").action, "keep");
     assert_eq!(finding(&report, "wal_recycle@standby").action, "change");
+}
+
+/// What `walprobe recycle` tells of a standby: lives, and commits alone.
+fn standby(waited: (f64, f64, f64), warm: (f64, f64, f64)) -> Vec<Row> {
+    [
+        life("life-standby", waited, waited),
+        vec![
+            row("recycle/standby/new", "new", SAME),
+            row("recycle/standby/warm", "new", warm),
+            row("recycle/standby/cold", "new", (4.0, 3.5, 4.5)).cold(Cold::Proven, "fadvise"),
+        ],
+    ]
+    .concat()
+}
+
+#[test]
+fn a_standby_in_place_keeps_both() {
+    let rows = [in_place(), standby(DEARER, SAME)].concat();
+    let report = advised(Some("yes"), rows);
+    for setting in ["wal_init_zero", "wal_recycle"] {
+        let keep = finding(&report, &format!("{setting}@standby"));
+        assert_eq!(
+            (keep.action.as_str(), keep.value.as_deref()),
+            ("keep", Some("on")),
+            "{setting}"
+        );
+    }
+}
+
+#[test]
+fn the_price_of_a_standby_in_cache_stands_beside_its_change() {
+    let measured = full(false, false);
+    let told = |warm| {
+        let rows = [copy_on_write(), standby(CHEAPER, warm), measured.clone()].concat();
+        let report = advised(None, rows);
+        let change = finding(&report, "wal_recycle@standby").clone();
+        assert_eq!(change.action, "change");
+        let at = report.targets[0]
+            .rows
+            .iter()
+            .position(|r| r.comparison == "standby" && r.case == "warm")
+            .unwrap();
+        let cited = change
+            .evidence
+            .iter()
+            .any(|e| e.pointer == format!("/targets/0/rows/{at}/ratio"));
+        (change.cost.unwrap_or_default(), cited)
+    };
+    let (cost, cited) = told((0.70, 0.66, 0.74));
+    assert!(cost.contains("0.70 (0.66 to 0.74)") && cited, "{cost}");
+    // A price that is not settled is not told, and carries nothing.
+    let (cost, cited) = told(OPEN);
+    assert!(cost.contains("was not measured") && !cited, "{cost}");
+}
+
+/// Without a proof of cold nothing is changed for a standby, whatever its figures.
+#[test]
+fn a_standby_needs_its_proof() {
+    for (cold, hook) in [(Cold::NotCold, "none"), (Cold::Unknown, "fadvise")] {
+        let mut spoilt = report(target(
+            Some("no"),
+            [copy_on_write(), standby(CHEAPER, SAME)].concat(),
+        ));
+        let old = of(&mut spoilt, "recycle/life-standby/recycle+zero");
+        *old = old.clone().cold(cold, hook);
+        let report = advised_again(spoilt);
+        for setting in ["wal_init_zero", "wal_recycle"] {
+            let not = not_tested(&report, &format!("{setting}@standby"));
+            assert_eq!(not.reason_code, "not-proven-cold", "{}", not.reason);
+        }
+        assert_eq!(finding(&report, "wal_recycle@primary").action, "change");
+    }
+}
+
+#[test]
+fn a_standby_keeps_its_zeros_where_only_the_zeroed_life_is_open() {
+    let open = |rows: Vec<Row>, in_place| {
+        let own = life("life-standby", OPEN, DEARER);
+        advised(Some(in_place), [rows, own].concat())
+    };
+    let report = open(in_place(), "yes");
+    let keep = finding(&report, "wal_init_zero@standby");
+    assert_eq!(keep.action, "keep");
+    let zeroed = report.targets[0]
+        .rows
+        .iter()
+        .position(|r| r.comparison == "life-standby" && r.case == "new+zero")
+        .unwrap();
+    let rests = format!("/targets/0/rows/{zeroed}/");
+    assert!(keep.evidence.iter().all(|e| !e.pointer.starts_with(&rests)));
+
+    // Where zeros would go, it has to be known.
+    let report = open(copy_on_write(), "no");
+    let not = not_tested(&report, "wal_init_zero@standby");
+    assert_eq!(not.reason_code, "inconclusive");
+    assert!(not.reason.contains("new+zero"), "{}", not.reason);
 }

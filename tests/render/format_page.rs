@@ -65,6 +65,7 @@ fn explains_every_key_column_and_word() {
         vocabulary::LEVELS,
         vocabulary::CONFIDENCES,
         vocabulary::DEVICE_KINDS,
+        vocabulary::DEVICE_ROLES,
         vocabulary::HOOKS,
         vocabulary::CACHE_STATES,
         vocabulary::RESIDENCY_BY,

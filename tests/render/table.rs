@@ -91,6 +91,26 @@ fn our_own_words_are_ascii() {
 }
 
 #[test]
+fn what_test_fallocate_would_have_said_stands_under_the_table() {
+    let mut report = reports::report(vec![reports::ext4()]);
+    let rows = &mut report.targets[0].rows;
+    let mut row = rows
+        .iter()
+        .find(|r| r.comparison == "create")
+        .unwrap()
+        .clone();
+    row.comparison = "cycles".to_owned();
+    row.series = Some("cycle".to_owned());
+    let line = "method: classic. 10 open/close iterations, 1 rewrite in 0.5000 s";
+    row.observations.insert("line".to_owned(), line.into());
+    rows.push(row);
+    let text = render("table", &report, Some(80));
+    let table = text.split("prealloc/cycles  ").nth(1).unwrap();
+    assert!(table.contains(&format!("\n {line}\n")), "{table}");
+    assert!(table.lines().nth(2).unwrap().contains(" cycle "), "{table}");
+}
+
+#[test]
 fn a_target_that_is_not_durable_says_so_first() {
     let mut target = reports::tmpfs();
     let loud = |target: &walprobe_probes::report::Target| {

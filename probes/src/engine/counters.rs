@@ -76,7 +76,8 @@ impl SysCounters {
 }
 
 /// A device whose flushes are the filesystem's own: it is the filesystem's, or the disk of a
-/// partition that is.
+/// partition that is, or a path to such a disk: an NVMe disk of several paths leaves counting
+/// to them.
 fn is_own(facts: &Facts, name: &str) -> bool {
     facts
         .devices
@@ -84,10 +85,21 @@ fn is_own(facts: &Facts, name: &str) -> bool {
         .filter(|d| d.name == name)
         .any(|d| match &d.above {
             None => true,
-            Some(above) => facts
-                .own_devices()
-                .any(|o| o.name == *above && o.kind == "partition"),
+            Some(above) => {
+                facts
+                    .own_devices()
+                    .any(|o| o.name == *above && o.kind == "partition")
+                    || (d.group.is_some() && is_disk_of_paths(facts, above) && is_own(facts, above))
+            }
         })
+}
+
+/// Not one of device-mapper, which counts, and not a file of a pool.
+fn is_disk_of_paths(facts: &Facts, name: &str) -> bool {
+    facts
+        .devices
+        .iter()
+        .any(|d| d.name == name && d.kind == "other" && d.backing.is_none())
 }
 
 impl Counters for SysCounters {
@@ -295,6 +307,32 @@ mod tests {
         let counters = SysCounters::open(&facts, dir.path(), dir.path());
         assert_eq!(counters.read().flushes, 10);
         assert_eq!(counters.flushes_by_device(), [("sda".to_owned(), 10)]);
+    }
+
+    #[test]
+    fn the_paths_of_a_disk_count_its_flushes() {
+        let stat = |n: u64| format!("0 0 0 0 30 0 160 0 0 0 0 0 0 0 0 {n} 0\n");
+        let dir = tree(&[
+            ("nvme0n1p1", &stat(0)),
+            ("nvme0n1", &stat(0)),
+            ("nvme0c0n1", &stat(10)),
+            ("nvme0c1n1", &stat(3)),
+        ]);
+        let path = |name: &str| Device {
+            group: Some(name.to_owned()),
+            ..device(name, "disk", Some("nvme0n1"))
+        };
+        let facts = Facts {
+            devices: vec![
+                device("nvme0n1p1", "partition", None),
+                device("nvme0n1", "other", Some("nvme0n1p1")),
+                path("nvme0c0n1"),
+                path("nvme0c1n1"),
+            ],
+            ..Facts::default()
+        };
+        let counts = SysCounters::open(&facts, dir.path(), dir.path()).read();
+        assert_eq!((counts.flushes, counts.lower_flushes), (13, 0));
     }
 
     #[test]

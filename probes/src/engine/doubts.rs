@@ -58,6 +58,15 @@ pub fn doubts(case: &CaseRun, series: &SeriesTally, setting: &Setting) -> Vec<Do
             ),
         );
     }
+    let told = |name: &str| case.seen.get("").and_then(|seen| seen.get(name)?.as_f64());
+    if let Some(pct) = told("allocated_of_written_pct") {
+        doubt(
+            "allocation-lags",
+            pct,
+            "pct",
+            format!("of what had been written durably, {pct:.0}% was counted as allocated"),
+        );
+    }
     let wall_s = case.wall_ns as f64 / 1e9;
     let written = series.counts.device_bytes_written as f64;
     let foreign = share_pct(setting.quiet.write_bytes_per_s * wall_s, written);

@@ -84,14 +84,22 @@ impl<'a> Lap<'a> {
         self.pulse.beat();
     }
 
-    /// Ends the sample: one of the leg's series; adds to the life.
-    pub fn done(&mut self) {
+    /// Time since the sample's last mark, for a loop that must not go on for ever.
+    #[must_use]
+    pub fn since_mark_ns(&self) -> u64 {
+        self.clock.now_ns().saturating_sub(self.last_ns)
+    }
+
+    /// Ends the sample: one of the leg's series; adds to the life. Its time in nanoseconds, for a
+    /// sum that the probe tells.
+    pub fn done(&mut self) -> u64 {
         let marks = &self.marks[..self.marked];
         let sum: u64 = marks.iter().map(|m| m.1).sum();
         self.life_ns += sum as f64 * self.weight;
         if self.recording {
             self.tally.sample(self.leg, sum, marks, self.last_ns);
         }
+        sum
     }
 
     /// The life so far, as one sample of `series`; call it before the remove leg (foreground)

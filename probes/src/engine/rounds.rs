@@ -79,7 +79,7 @@ pub fn run_group(
     for (at, case) in group.cases.iter().enumerate() {
         announce(group, at, 0, lab);
         let opened = if lab.pulse.stopped() {
-            Err(Stop::Interrupted)
+            Err(stopped(lab, limits))
         } else {
             probe.open(case, lab)
         };
@@ -98,9 +98,25 @@ pub fn run_group(
         case.close(lab);
     }
     if run.ended_by.is_none() && lab.pulse.stopped() {
-        run.ended_by = Some("interrupted");
+        run.ended_by = Some(why_stopped(lab, limits));
     }
     tell(rows::rows(&run, lab, &limits.margins, true), true);
+}
+
+/// The parent ends a worker that overruns its time: that is no interruption.
+fn why_stopped(lab: &Lab<'_>, limits: &Limits) -> &'static str {
+    if lab.clock.now_ns() >= limits.hard_deadline_ns {
+        "time"
+    } else {
+        "interrupted"
+    }
+}
+
+fn stopped(lab: &Lab<'_>, limits: &Limits) -> Stop {
+    match why_stopped(lab, limits) {
+        "time" => Stop::Skip("time", "the time was spent before it".to_owned()),
+        _ => Stop::Interrupted,
+    }
 }
 
 /// Announces a case by the first row that will be told of it.
@@ -114,6 +130,11 @@ fn announce(group: &Group, case: usize, round: u64, lab: &mut Lab<'_>) {
             lab.hooks.doing(group.probe, &comparison.id, name, round);
             return;
         }
+    }
+    // A baseline whose row stands elsewhere.
+    if let Some(first) = group.compare.first() {
+        let name = &group.cases[case].name;
+        lab.hooks.doing(group.probe, &first.id, name, round);
     }
 }
 
@@ -149,12 +170,20 @@ fn drive(
     tell: &mut dyn FnMut(Vec<Row>, bool),
 ) {
     let spent_before = lab.counters.read().device_bytes_written;
-    let Some(costs) = calibrate(run, lab, limits) else {
+    let fixed = run.group.fixed_rounds();
+    let costs = if fixed.is_some() {
+        run.cases.iter().map(known_cost).collect()
+    } else if let Some(costs) = calibrate(run, lab, limits) {
+        costs
+    } else {
         return;
     };
     let spent = lab.counters.read().device_bytes_written - spent_before;
     let left_ns = limits.deadline_ns.saturating_sub(lab.clock.now_ns());
-    let size = sizing::size(&costs, left_ns, limits.bytes.saturating_sub(spent));
+    let mut size = sizing::size(&costs, left_ns, limits.bytes.saturating_sub(spent));
+    if fixed.is_some() {
+        size.ops = 1;
+    }
     run.round_ns = costs
         .iter()
         .map(|c| (c.block_ns + c.op_ns * size.ops as f64) as u64)
@@ -164,23 +193,27 @@ fn drive(
         .map(|c| c.block_bytes + c.op_bytes * size.ops as f64)
         .sum();
     let mut told_ns = lab.clock.now_ns();
+    let mut charged = 0;
     let judged = run.group.compare.iter().any(|c| c.judged);
     loop {
         if lab.pulse.stopped() {
-            run.ended_by = Some("interrupted");
+            run.ended_by = Some(why_stopped(lab, limits));
             break;
         }
         if !run.cases.iter().any(CaseRun::is_active) {
             break;
         }
-        if !judged && run.rounds >= sizing::MIN_ROUNDS {
+        let enough = match fixed {
+            Some(rounds) => run.rounds >= rounds,
+            None if judged => settled(run),
+            None => run.rounds >= sizing::MIN_ROUNDS,
+        };
+        if enough {
             break;
         }
-        if judged && settled(run) {
-            break;
-        }
-        let first_verdict = judged && run.rounds < sizing::MIN_ROUNDS;
-        let (deadline_ns, bytes) = if first_verdict {
+        // Rounds that were asked for by number are as dear as a first verdict.
+        let must = fixed.is_some() || judged && run.rounds < sizing::MIN_ROUNDS;
+        let (deadline_ns, bytes) = if must {
             (limits.hard_deadline_ns, limits.hard_bytes)
         } else {
             (limits.deadline_ns, limits.bytes)
@@ -190,17 +223,23 @@ fn drive(
             run.ended_by = Some("time");
             break;
         }
-        let spent = lab.counters.read().device_bytes_written - spent_before;
+        // Where no device counts, what was charged is what was spent.
+        let spent = (lab.counters.read().device_bytes_written - spent_before).max(charged);
         if spent as f64 + round_bytes > bytes as f64 {
             run.ended_by = Some("budget");
             break;
         }
-        if let Err(Stop::Skip(code, _)) = charge_round(run, &size, lab) {
+        let charge = round_charge(run, &size);
+        if let Err(Stop::Skip(code, _)) = lab.hooks.charge(charge) {
             run.ended_by = Some(code);
             break;
         }
+        charged += charge;
         round(run, &size, lab);
         run.rounds += 1;
+        if fixed.is_some() {
+            run.round_ns = lab.clock.now_ns() - now;
+        }
         pair(run, &limits.margins);
         if lab.clock.now_ns() - told_ns >= limits.tell_every_ns {
             tell(rows::rows(run, lab, &limits.margins, false), false);
@@ -223,7 +262,7 @@ fn calibrate(run: &mut GroupRun<'_>, lab: &mut Lab<'_>, limits: &Limits) -> Opti
             continue;
         }
         if lab.pulse.stopped() {
-            run.ended_by = Some("interrupted");
+            run.ended_by = Some(why_stopped(lab, limits));
             return None;
         }
         if lab.clock.now_ns() >= limits.hard_deadline_ns {
@@ -265,6 +304,15 @@ fn calibrate(run: &mut GroupRun<'_>, lab: &mut Lab<'_>, limits: &Limits) -> Opti
     Some(costs)
 }
 
+/// What an operation costs that is not tried out first: what the plan says.
+fn known_cost(case: &CaseRun) -> Cost {
+    Cost {
+        op_bytes: case.case.op_bytes as f64,
+        block_bytes: case.case.prepare_bytes as f64,
+        ..Cost::default()
+    }
+}
+
 fn cost(case: &CaseRun, seen: &BlockCost, ops: u64) -> Cost {
     let op_ns = seen.ops_ns as f64 / ops as f64;
     let moved = seen.moved.device_bytes_written as f64 / ops as f64;
@@ -278,14 +326,13 @@ fn cost(case: &CaseRun, seen: &BlockCost, ops: u64) -> Cost {
     }
 }
 
-fn charge_round(run: &GroupRun<'_>, size: &Size, lab: &mut Lab<'_>) -> Result<(), Stop> {
-    let bytes = run
-        .cases
+/// What a round is charged.
+fn round_charge(run: &GroupRun<'_>, size: &Size) -> u64 {
+    run.cases
         .iter()
         .filter(|c| c.is_active())
         .map(|c| c.case.prepare_bytes + c.case.op_bytes * (size.ops + c.case.discard_ops))
-        .sum();
-    lab.hooks.charge(bytes)
+        .sum()
 }
 
 fn round(run: &mut GroupRun<'_>, size: &Size, lab: &mut Lab<'_>) {

@@ -31,7 +31,8 @@ pub fn rows(run: &GroupRun<'_>, lab: &Lab<'_>, margins: &Margins, last: bool) ->
     let mut rows = Vec::new();
     for (comparison, pairs) in run.group.compare.iter().zip(&run.pairs) {
         let baseline = run.group.baseline(comparison);
-        for (name, at) in run.group.members(comparison) {
+        let members = run.group.members(comparison);
+        for &(name, at) in &members {
             let (case, pairing) = (&run.cases[at], &pairs[at]);
             let role = Role {
                 is_baseline: baseline == Some(at),
@@ -58,6 +59,10 @@ pub fn rows(run: &GroupRun<'_>, lab: &Lab<'_>, margins: &Margins, last: bool) ->
                 row.doubts = doubts::doubts(case, series, &setting);
             }
             observations(&mut row, comparison, case, &role);
+            let elsewhere = members.iter().all(|(_, at)| baseline != Some(*at));
+            if let (true, Some(base)) = (elsewhere && row.ratio.is_some(), role.base) {
+                baseline_figures(&mut row, base, comparison.series);
+            }
             rows.push(row);
         }
     }
@@ -281,6 +286,10 @@ fn compare(
         &mut row.ratio_high,
     );
     if judged.verdict == Verdict::Inconclusive {
+        if let (true, Some(code @ ("time" | "budget"))) = (last, run.ended_by) {
+            row.observations
+                .insert("stopped_by".to_owned(), json!(code));
+        }
         let more = role
             .pairing
             .ratio
@@ -393,6 +402,15 @@ fn observations(row: &mut Row, comparison: &Comparison, case: &CaseRun, role: &R
     }
     if let Some(detail) = comparison.detail.and_then(|d| case.tally.get(d)) {
         detail_figures(row, detail);
+    }
+}
+
+/// What the ratio is over, where the baseline has no row in this group.
+fn baseline_figures(row: &mut Row, base: &CaseRun, series: &str) {
+    if let Some(t) = base.tally.get(series).filter(|t| t.ops > 0) {
+        let mean_us = t.sum_ns as f64 / t.ops as f64 / 1e3;
+        row.observations
+            .insert("baseline_mean_us".to_owned(), json!(round(mean_us, 3)));
     }
 }
 

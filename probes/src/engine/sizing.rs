@@ -9,6 +9,8 @@ pub const MIN_ROUNDS: u64 = 12;
 const AIMS: [u64; 4] = [96, 48, 24, MIN_ROUNDS];
 /// Operations that make a block long enough, where the case allows as many.
 const LEAST_OPS: u64 = 24;
+/// Share of time and budget that is planned for: a block may cost more than calibration saw.
+const PLANNED_SHARE: f64 = 0.85;
 /// No block is planned to take longer than this.
 const LONGEST_BLOCK_NS: u64 = 1_000_000_000;
 
@@ -55,10 +57,11 @@ pub fn size(costs: &[Cost], time_ns: u64, bytes: u64) -> Size {
         .min()
         .unwrap_or(1)
         .max(1);
+    let (time_ns, bytes) = (time_ns as f64 * PLANNED_SHARE, bytes as f64 * PLANNED_SHARE);
     let fit = |rounds: u64| -> f64 {
-        let by_time = (time_ns as f64 / rounds as f64 - block_ns) / op_ns;
+        let by_time = (time_ns / rounds as f64 - block_ns) / op_ns;
         let by_bytes = if op_bytes > 0.0 {
-            (bytes as f64 / rounds as f64 - block_bytes) / op_bytes
+            (bytes / rounds as f64 - block_bytes) / op_bytes
         } else {
             f64::INFINITY
         };
@@ -73,9 +76,9 @@ pub fn size(costs: &[Cost], time_ns: u64, bytes: u64) -> Size {
     let ops = (ops.clamp(1.0, cap as f64)) as u64;
     let round_ns = block_ns + op_ns * ops as f64;
     let round_bytes = block_bytes + op_bytes * ops as f64;
-    let by_time = (time_ns as f64 / round_ns) as u64;
+    let by_time = (time_ns / round_ns) as u64;
     let by_bytes = if round_bytes > 0.0 {
-        (bytes as f64 / round_bytes) as u64
+        (bytes / round_bytes) as u64
     } else {
         u64::MAX
     };

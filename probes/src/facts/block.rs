@@ -16,7 +16,10 @@ use crate::report::Device;
 const IN_MEMORY: &[&str] = &["zram", "ram", "nullb"];
 
 /// Names of devices served by another program or machine, before their number.
-const SERVED: &[&str] = &["nbd", "rbd", "drbd", "ublkb"];
+const SERVED: &[&str] = &["nbd", "rbd", "drbd", "ublkb", "zd"];
+
+/// Names of devices whose drivers take whole requests past the queue that counts flushes.
+const UNCOUNTED: &[&str] = &["zd", "drbd", "pmem"];
 
 /// Models that hypervisors and clouds give their disks, in lower case.
 const VIRTUAL_MODELS: &[&str] = &[
@@ -65,14 +68,69 @@ impl Block {
         Self::at(self.dir.parent()?)
     }
 
-    /// The devices that a stacked device lies on.
+    /// The paths to the same disk, one of which takes each request; none where there is
+    /// only the disk.
+    pub(super) fn paths(&self) -> Vec<Self> {
+        if self
+            .attribute("dm/uuid")
+            .is_some_and(|uuid| uuid.starts_with("mpath-"))
+        {
+            return self.slaves();
+        }
+        self.nvme_paths()
+    }
+
+    /// An NVMe disk that may have several paths, `nvme0n1`, lies with its subsystem; the
+    /// paths `nvme0c1n1` lie with the controllers, and it is they that count flushes.
+    fn nvme_paths(&self) -> Vec<Self> {
+        let subsystem = self.dir.parent().filter(|dir| {
+            let name = dir.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("nvme-subsys")
+        });
+        let (Some(subsystem), Some((disk, namespace))) = (subsystem, self.name.rsplit_once('n'))
+        else {
+            return Vec::new();
+        };
+        let listed = |dir: &Path| -> Vec<PathBuf> {
+            let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+            entries.map(|e| e.path()).collect()
+        };
+        let is_path = |block: &Self| {
+            block
+                .name
+                .strip_prefix(disk)
+                .and_then(|rest| rest.strip_prefix('c'))
+                .and_then(|rest| rest.split_once('n'))
+                .is_some_and(|(_, number)| number == namespace)
+        };
+        let mut paths: Vec<Self> = listed(subsystem)
+            .iter()
+            .filter(|entry| **entry != self.dir)
+            .flat_map(|controller| listed(controller))
+            .filter_map(|path| Self::at(&path))
+            .filter(is_path)
+            .collect();
+        paths.sort_by(|a, b| a.name.cmp(&b.name));
+        paths
+    }
+
+    /// The devices that a stacked device lies on. What md keeps as a spare or has given up
+    /// gets neither writes nor flushes (Documentation/admin-guide/md.rst).
     pub(super) fn slaves(&self) -> Vec<Self> {
         let Ok(entries) = fs::read_dir(self.dir.join("slaves")) else {
             return Vec::new();
         };
+        let idle = |name: &str| {
+            self.attribute(&format!("md/dev-{name}/state"))
+                .is_some_and(|state| state.split(',').any(|s| matches!(s, "spare" | "faulty")))
+        };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
         paths.sort();
-        paths.iter().filter_map(|path| Self::at(path)).collect()
+        paths
+            .iter()
+            .filter_map(|path| Self::at(path))
+            .filter(|slave| !idle(&slave.name))
+            .collect()
     }
 
     /// An attribute's text; none where it is not there or empty.
@@ -102,6 +160,7 @@ impl Block {
         Device {
             name: self.name.clone(),
             kind: self.kind().to_owned(),
+            level: self.attribute("md/level"),
             write_cache: disk.write_cache(),
             fua: flag("queue/fua"),
             rotational: flag("queue/rotational"),
@@ -137,6 +196,7 @@ impl Block {
         } else if numbered(&self.name, IN_MEMORY)
             || numbered(&self.name, SERVED)
             || !self.slaves().is_empty()
+            || !self.nvme_paths().is_empty()
         {
             "other"
         } else {
@@ -202,6 +262,12 @@ pub fn in_memory(name: &str) -> bool {
     numbered(name, IN_MEMORY)
 }
 
+/// A device of this name counts no flushes, whatever it does with them.
+#[must_use]
+pub fn counts_no_flushes(name: &str) -> bool {
+    numbered(name, UNCOUNTED)
+}
+
 /// `zram0` is a numbered `zram`; `rama` is no `ram`.
 fn numbered(name: &str, prefixes: &[&str]) -> bool {
     prefixes.iter().any(|prefix| {
@@ -220,135 +286,4 @@ fn active(schedulers: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A device directory with these attributes.
-    fn device(name: &str, attributes: &[(&str, &str)]) -> (tempfile::TempDir, Block) {
-        let root = tempfile::tempdir().unwrap();
-        let dir = root.path().join(name);
-        fs::create_dir_all(&dir).unwrap();
-        for (path, text) in attributes {
-            let at = dir.join(path);
-            fs::create_dir_all(at.parent().unwrap()).unwrap();
-            fs::write(at, format!("{text}\n")).unwrap();
-        }
-        let block = Block::at(&dir).unwrap();
-        (root, block)
-    }
-
-    #[test]
-    fn a_cache_that_either_calls_write_back_is_one() {
-        for (kernel, own, told) in [
-            (Some("write back"), None, Some("write back")),
-            (Some("write through"), None, Some("write through")),
-            (
-                Some("write through"),
-                Some("write back"),
-                Some("write back"),
-            ),
-            (
-                Some("write through"),
-                Some("write through"),
-                Some("write through"),
-            ),
-            (None, Some("write back"), Some("write back")),
-            (None, None, None),
-        ] {
-            let mut attributes = Vec::new();
-            attributes.extend(kernel.map(|k| ("queue/write_cache", k)));
-            attributes.extend(own.map(|o| ("cache_type", o)));
-            let (_root, block) = device("vda", &attributes);
-            assert_eq!(block.describe(false).write_cache.as_deref(), told);
-        }
-        let (_root, block) = device(
-            "sda",
-            &[
-                ("queue/write_cache", "write through"),
-                (
-                    "device/scsi_disk/0:0:0:0/cache_type",
-                    "write back, no read (daft)",
-                ),
-            ],
-        );
-        assert_eq!(
-            block.describe(false).write_cache.as_deref(),
-            Some("write back")
-        );
-    }
-
-    #[test]
-    fn kinds_are_told_by_what_the_directory_holds() {
-        for (name, attribute, value, kind) in [
-            ("sda1", "partition", "1", "partition"),
-            ("loop7", "loop/backing_file", "/x", "loop"),
-            ("dm-0", "dm/uuid", "LVM-abc", "lvm"),
-            ("dm-1", "dm/uuid", "CRYPT-LUKS2-abc", "crypt"),
-            ("dm-2", "dm/uuid", "mpath-abc", "dm"),
-            ("md127", "md/level", "raid1", "md"),
-            ("zram0", "size", "8", "other"),
-            ("ram1", "size", "8", "other"),
-            ("nbd0", "size", "8", "other"),
-            ("bcache0", "slaves/sda/size", "8", "other"),
-            ("sda", "size", "8", "disk"),
-            ("nvme0n1", "size", "8", "disk"),
-        ] {
-            let (_root, block) = device(name, &[(attribute, value)]);
-            assert_eq!(block.describe(false).kind, kind, "{name}");
-        }
-    }
-
-    #[test]
-    fn what_lies_below_a_virtual_disk_is_not_claimed_to_be_known() {
-        let model = |model: &str, on_vm: bool| {
-            let (_root, block) = device("sda", &[("device/model", model)]);
-            block.describe(on_vm).is_virtual
-        };
-        assert_eq!(model("QEMU HARDDISK", false), Some(true));
-        assert_eq!(model("Virtual disk", true), Some(true));
-        assert_eq!(model("Amazon Elastic Block Store", true), Some(true));
-        assert_eq!(model("WDC WD40EFRX", false), Some(false));
-        assert_eq!(model("WDC WD40EFRX", true), None);
-        let (_root, block) = device("nvme0n1", &[("device/transport", "tcp")]);
-        assert_eq!(block.describe(false).is_virtual, Some(true));
-        let (_root, block) = device("devices/virtio1/block/vda", &[("size", "8")]);
-        assert_eq!(block.describe(false).is_virtual, Some(true));
-        let (_root, block) = device("loop0", &[("loop/backing_file", "/x")]);
-        assert_eq!(block.describe(true).is_virtual, Some(false));
-    }
-
-    #[test]
-    fn attributes_are_numbers_flags_and_the_active_scheduler() {
-        let (_root, block) = device(
-            "sda",
-            &[
-                ("queue/scheduler", "none [mq-deadline] kyber"),
-                ("queue/rotational", "1"),
-                ("queue/fua", "0"),
-                ("queue/logical_block_size", "512"),
-                ("queue/physical_block_size", "4096"),
-                ("queue/atomic_write_unit_max_bytes", "0"),
-                ("device/vendor", "SEAGATE"),
-                ("device/model", "ST4000"),
-            ],
-        );
-        let told = block.describe(false);
-        assert_eq!(told.scheduler.as_deref(), Some("mq-deadline"));
-        assert_eq!((told.rotational, told.fua), (Some(true), Some(false)));
-        assert_eq!(told.logical_block_bytes, Some(512));
-        assert_eq!(told.physical_block_bytes, Some(4096));
-        assert_eq!(told.atomic_write_max_bytes, None);
-        assert_eq!(told.model.as_deref(), Some("SEAGATE ST4000"));
-        assert_eq!(active("none"), "none");
-    }
-
-    #[test]
-    fn memory_is_known_by_whole_names() {
-        for name in ["zram0", "ram15", "nullb0"] {
-            assert!(in_memory(name), "{name}");
-        }
-        for name in ["zram", "rama", "ramdisk0", "sda", "dram0"] {
-            assert!(!in_memory(name), "{name}");
-        }
-    }
-}
+mod tests;

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::{
     Roots,
     block::Block,
-    devices::{by_number, own},
+    devices::{Member, by_number, own},
     fs::overlay,
     mountinfo,
     place::Layers,
@@ -25,7 +25,7 @@ pub(super) struct Backing {
     /// Type of the filesystem where its sync ends, see [`type_of`].
     pub(super) fs_type: Option<String>,
     /// That filesystem's devices.
-    pub(super) devices: Vec<Block>,
+    pub(super) devices: Vec<Member>,
 }
 
 pub(super) fn backing(block: &Block, roots: &Roots) -> Backing {
@@ -54,7 +54,10 @@ fn at_path(
     let answers = held.statx.clone().ok()?;
     if answers.is_block_device {
         return Some(Backing {
-            devices: by_number(answers.rdev, roots).into_iter().collect(),
+            devices: by_number(answers.rdev, roots)
+                .map(Member::from)
+                .into_iter()
+                .collect(),
             ..Backing::default()
         });
     }
@@ -78,7 +81,10 @@ fn at_path(
 fn by_device(dev: (u32, u32), roots: &Roots) -> Option<Backing> {
     let mounts = mountinfo::parse(&roots.bytes("/proc/self/mountinfo").ok()?);
     let listed = mounts.into_iter().find(|mount| mount.dev == dev);
-    let devices: Vec<Block> = by_number(dev, roots).into_iter().collect();
+    let devices: Vec<Member> = by_number(dev, roots)
+        .map(Member::from)
+        .into_iter()
+        .collect();
     (listed.is_some() || !devices.is_empty()).then(|| Backing {
         path: None,
         fs_type: listed.map(|mount| mount.fs_type),
@@ -88,7 +94,7 @@ fn by_device(dev: (u32, u32), roots: &Roots) -> Option<Backing> {
 
 /// The type of the filesystem where a sync ends: an overlay's upper layer's. An overlay
 /// that swallows syncs is `overlay volatile`, one whose upper layer is not known `overlay`.
-fn type_of(layers: &Layers) -> Option<String> {
+pub(super) fn type_of(layers: &Layers) -> Option<String> {
     if layers.iter().any(overlay::is_volatile) {
         return Some("overlay volatile".to_owned());
     }

@@ -20,14 +20,16 @@ mod held;
 mod host;
 mod loops;
 pub mod mountinfo;
+pub mod mountstats;
 pub mod names;
 mod place;
 pub mod preload;
+mod program;
 mod roots;
 mod space;
 mod virtualised;
 
-pub use block::in_memory as is_memory_device;
+pub use block::{counts_no_flushes, in_memory as is_memory_device};
 pub use fs::{Family, family};
 pub use held::{Held, Space};
 pub use roots::Roots;

@@ -151,7 +151,7 @@ fn split(options: &str) -> Vec<&str> {
 }
 
 /// Undoes `\ooo`.
-fn unescape(field: &[u8]) -> Vec<u8> {
+pub(super) fn unescape(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((&first, tail)) = rest.split_first() {

@@ -50,6 +50,12 @@ pub const TARGET: &[(&str, &str)] = &[
     ("overlay.volatile", "overlay"),
     ("nfs.version", "NFS"),
     ("nfs.hard", "NFS"),
+    ("nfs.sync", "NFS"),
+    ("cifs.version", "CIFS"),
+    ("cifs.cache", "CIFS"),
+    ("cifs.strict_sync", "CIFS"),
+    ("9p.cache", "9p"),
+    ("9p.transport", "9p"),
     ("zfs.dataset", "ZFS"),
     ("zfs.recordsize_bytes", "ZFS"),
     ("zfs.compression", "ZFS"),
@@ -59,6 +65,9 @@ pub const TARGET: &[(&str, &str)] = &[
     ("zfs.special_small_blocks_bytes", "ZFS"),
     ("zfs.direct", "ZFS"),
     ("zfs.version", "ZFS"),
+    ("zfs.vdevs", "ZFS"),
+    ("zfs.arc_bytes", "ZFS"),
+    ("zfs.arc_max_bytes", "ZFS"),
 ];
 
 /// Adds what no reader has put: it does not apply, or nobody can read it.

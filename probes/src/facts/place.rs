@@ -1,10 +1,10 @@
 //! Where a directory or file lies: its mount, and below an overlay its upper layer's.
 
-use std::path::Path;
+use std::{cell::OnceCell, path::Path};
 
 use super::{
     Held, Roots, absent, either,
-    fs::overlay,
+    fs::{overlay, pool::Leaf},
     known,
     mountinfo::{self, Mount},
     put,
@@ -23,12 +23,18 @@ pub(super) struct Place {
     pub(super) held: Held,
     /// Its mount, or why that is not known.
     pub(super) mount: Result<Mount, String>,
+    /// Devices of its pool, asked once: a pool that hangs takes its time.
+    pub(super) pool: OnceCell<Result<Vec<Leaf>, String>>,
 }
 
 impl Place {
     pub(super) fn new(held: Held, roots: &Roots) -> Self {
         let mount = mount(&held, roots);
-        Self { held, mount }
+        Self {
+            held,
+            mount,
+            pool: OnceCell::new(),
+        }
     }
 
     pub(super) fn of_path(path: &Path, roots: &Roots) -> Result<Self, String> {

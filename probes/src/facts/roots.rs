@@ -2,6 +2,7 @@
 //!
 //! A recorded tree has `proc`, `sys` and other paths below it as they were, and
 //! `stat.json`: what system calls answered, by path, for files that the stack leads to.
+//! `output/PROGRAM-ARGUMENT` is what a program wrote, by its last argument.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::Held;
+use super::{Held, program};
 use crate::sys::errno;
 
 /// See the module docs.
@@ -100,6 +101,16 @@ impl Roots {
                 .cloned()
                 .ok_or_else(|| format!("statx of {name}: not recorded")),
         }
+    }
+
+    /// What a program writes to its standard output.
+    pub(super) fn program(&self, name: &str, arguments: &[&str]) -> Result<String, String> {
+        if self.recorded.is_none() {
+            return program::output(name, arguments);
+        }
+        let last = arguments.last().copied().unwrap_or_default();
+        let file = format!("output/{name}-{}", last.replace('/', "_"));
+        fs::read_to_string(self.root.join(file)).map_err(|_| format!("no program {name}"))
     }
 
     /// Whether system calls may be asked.

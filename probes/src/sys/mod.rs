@@ -15,4 +15,7 @@ pub mod libc_version;
 pub mod loopdev;
 pub mod process;
 pub mod residency;
+pub mod rwf;
 pub mod statx;
+pub mod sync_range;
+pub mod uring;

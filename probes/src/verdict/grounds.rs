@@ -47,6 +47,11 @@ pub(super) fn counted(
 }
 
 pub(super) fn flushed(devices: &[&Device], check: &Check<'_>, case: &mut Judged) {
+    flushed_to(devices, &stack::names(devices), check, case);
+}
+
+/// The same, where only some of the devices take each flush.
+pub(super) fn flushed_to(devices: &[&Device], whom: &str, check: &Check<'_>, case: &mut Judged) {
     if devices.is_empty() {
         return;
     }
@@ -57,10 +62,7 @@ pub(super) fn flushed(devices: &[&Device], check: &Check<'_>, case: &mut Judged)
         &check.fdatasync,
         case,
     );
-    case.say(
-        FlushesSeen,
-        format!("each sync sent a flush to {}", stack::names(devices)),
-    );
+    case.say(FlushesSeen, format!("each sync sent a flush to {whom}"));
 }
 
 pub(super) fn fua(devices: &[&Device], check: &Check<'_>, case: &mut Judged) {

@@ -2,27 +2,28 @@
 
 use serde_json::json;
 
-use super::{Judged, stack};
+use super::{Judged, elsewhere, stack};
 use crate::{
     facts::{Facts, Family, family, preload},
     report::{
-        DurabilityVerdict::{NoFlushSeen, NotDurable, NotProvable},
+        Device,
+        DurabilityVerdict::{NoFlushSeen, NotDurable},
         Weight,
     },
 };
 
-const MOUNTINFO: &str = "/proc/self/mountinfo";
+pub(super) const MOUNTINFO: &str = "/proc/self/mountinfo";
 
 /// The grounds that lie in the facts.
 pub(super) fn judge(facts: &Facts, case: &mut Judged) {
     in_memory(facts, case);
     swallowed(facts, case);
-    elsewhere(facts, case);
+    elsewhere::judge(facts, case);
     barriers(facts, case);
 }
 
 /// The type of the filesystem where a sync ends: below an overlay its upper layer's.
-fn final_type(facts: &Facts) -> Option<&str> {
+pub(super) fn final_type(facts: &Facts) -> Option<&str> {
     let kind = facts.text("fs.type")?;
     if family(kind) == Family::Overlay {
         facts.text("fs.subtype")
@@ -31,16 +32,42 @@ fn final_type(facts: &Facts) -> Option<&str> {
     }
 }
 
-/// Loop devices and the filesystem that their backing file lies on; each once.
-fn loops(facts: &Facts) -> Vec<(&str, &str)> {
-    let mut found: Vec<(&str, &str)> = facts
+/// A file that a device lies on, and the filesystem that the file lies on.
+pub(super) struct Below<'a> {
+    /// `the file below loop0`.
+    file: String,
+    /// The filesystem's type.
+    pub(super) kind: &'a str,
+    /// Where the file's path was read.
+    pub(super) source: String,
+}
+
+/// Each once.
+pub(super) fn files(facts: &Facts) -> Vec<Below<'_>> {
+    let mut found: Vec<(&Device, &str)> = facts
         .devices
         .iter()
-        .filter_map(|d| Some((d.name.as_str(), d.backing_fs.as_deref()?)))
+        .filter_map(|d| Some((d, d.backing_fs.as_deref()?)))
         .collect();
-    found.sort_unstable();
-    found.dedup();
+    found.sort_unstable_by_key(|(device, kind)| (&device.name, *kind));
+    found.dedup_by_key(|(device, kind)| (&device.name, *kind));
     found
+        .into_iter()
+        .map(|(device, kind)| {
+            let (file, source) = if stack::is_file(device) {
+                (
+                    format!("the file {}", device.name),
+                    "zpool status".to_owned(),
+                )
+            } else {
+                (
+                    format!("the file below {}", device.name),
+                    backing_file(&device.name),
+                )
+            };
+            Below { file, kind, source }
+        })
+        .collect()
 }
 
 fn backing_file(name: &str) -> String {
@@ -56,21 +83,12 @@ fn in_memory(facts: &Facts, case: &mut Judged) {
             format!("{kind} lives in memory: everything is lost with the power"),
         );
     }
-    for (name, kind) in loops(facts) {
+    for Below { file, kind, source } in files(facts) {
         if family(kind) == Family::Memory {
-            case.ground(
-                id,
-                Weight::Against,
-                json!(kind),
-                None,
-                backing_file(name),
-                None,
-            );
+            case.ground(id, Weight::Against, json!(kind), None, source, None);
             case.say(
                 NotDurable,
-                format!(
-                    "the file below {name} lies on {kind}, in memory: everything is lost with the power"
-                ),
+                format!("{file} lies on {kind}, in memory: everything is lost with the power"),
             );
         }
     }
@@ -104,9 +122,8 @@ fn swallowed(facts: &Facts, case: &mut Judged) {
             "the overlay is mounted volatile: it answers syncs without doing them",
         );
     }
-    for (name, kind) in loops(facts) {
+    for Below { file, kind, source } in files(facts) {
         if kind == "overlay volatile" {
-            let source = backing_file(name);
             case.ground(
                 "overlay-volatile",
                 Weight::Against,
@@ -117,7 +134,7 @@ fn swallowed(facts: &Facts, case: &mut Judged) {
             );
             case.say(
                 NotDurable,
-                format!("the file below {name} lies on an overlay that is mounted volatile: it answers syncs without doing them"),
+                format!("{file} lies on an overlay that is mounted volatile: it answers syncs without doing them"),
             );
         }
     }
@@ -154,26 +171,6 @@ fn swallowed(facts: &Facts, case: &mut Judged) {
         case.say(
             NotDurable,
             format!("{library} is loaded into programs here and answers syncs without doing them"),
-        );
-    }
-}
-
-/// Filesystems whose other end cannot be seen from here.
-fn elsewhere(facts: &Facts, case: &mut Judged) {
-    let own = final_type(facts).map(|kind| (kind, MOUNTINFO.to_owned()));
-    let below = loops(facts)
-        .into_iter()
-        .map(|(name, kind)| (kind, backing_file(name)));
-    for (kind, source) in own.into_iter().chain(below) {
-        let (id, who) = match family(kind) {
-            Family::Nfs | Family::Network => ("network-filesystem", "the server"),
-            Family::UserSpace => ("user-space-filesystem", "the program that serves it"),
-            _ => continue,
-        };
-        case.ground(id, Weight::Limits, json!(kind), None, source, None);
-        case.say(
-            NotProvable,
-            format!("{kind}: whether a sync reaches a device is up to {who}, and cannot be seen from here"),
         );
     }
 }

@@ -5,9 +5,9 @@
 //! file, and every filesystem sends at least one flush for that; several may be merged, so
 //! only clearly fewer (under half) speaks against it.
 
-use super::{Check, DROPPED, FLUSHED, Found, Judged, UNFLUSHED, grounds, stack};
+use super::{Check, DROPPED, FLUSHED, Found, Judged, UNFLUSHED, grounds, pool, stack};
 use crate::{
-    facts::Facts,
+    facts::{Facts, counts_no_flushes},
     report::{Device, DurabilityVerdict::NoFlushSeen, Weight},
 };
 
@@ -39,6 +39,16 @@ pub(super) fn judge(facts: &Facts, check: &Check<'_>, case: &mut Judged) {
         grounds::no_device(facts, case);
         return;
     }
+    // A disk of several paths may leave the counting to them.
+    let devices = match own.as_slice() {
+        [one] if stack::is_transparent(one) && !counts(&one.name) => stack::below(facts, &one.name),
+        _ => facts.own_devices().collect(),
+    };
+    if pool::is_pool(&devices) {
+        pool::judge(facts, &devices, check, case);
+        lower(facts, check, case);
+        return;
+    }
     let answers: Vec<(&Device, Answer)> = own
         .iter()
         .map(|device| (*device, answer(facts, device, own.len(), check)))
@@ -54,7 +64,7 @@ pub(super) fn judge(facts: &Facts, check: &Check<'_>, case: &mut Judged) {
         .iter()
         .all(|(_, is)| matches!(is, Answer::Flushed | Answer::FuaDecided | Answer::Needless))
         && answers.iter().any(|(_, is)| *is != Answer::Needless);
-    case.wrote = writes_per_sync(check).is_some_and(|n| n >= FLUSHED);
+    case.wrote = wrote(check);
 
     grounds::flushed(&with(Answer::Flushed), check, case);
     grounds::fua(&with(Answer::FuaDecided), check, case);
@@ -81,7 +91,7 @@ fn count_of(found: &Found<'_>, device: &Device, rows_own: bool) -> Option<f64> {
 }
 
 /// Flushes a sync, without those that come by themselves.
-fn per_sync(found: &Found<'_>, device: &Device, rows_own: bool) -> Option<f64> {
+pub(super) fn per_sync(found: &Found<'_>, device: &Device, rows_own: bool) -> Option<f64> {
     let counted = count_of(found, device, rows_own)?;
     let quiet_per_s = found
         .number(&format!("quiet_flushes_per_s.{}", device.name))
@@ -89,6 +99,11 @@ fn per_sync(found: &Found<'_>, device: &Device, rows_own: bool) -> Option<f64> {
         .unwrap_or(0.0);
     let elapsed_s = found.number("elapsed_ms").unwrap_or(0.0) / 1_000.0;
     Some((counted - quiet_per_s * elapsed_s).max(0.0) / found.syncs())
+}
+
+/// A device write was counted for each sync.
+pub(super) fn wrote(check: &Check<'_>) -> bool {
+    writes_per_sync(check).is_some_and(|n| n >= FLUSHED)
 }
 
 fn writes_per_sync(check: &Check<'_>) -> Option<f64> {
@@ -121,7 +136,7 @@ fn answer(facts: &Facts, device: &Device, own: usize, check: &Check<'_>) -> Answ
         return Answer::Unclear;
     }
     // LVM over nothing that is known: its 0 says that it does not count.
-    if stack::is_transparent(device) {
+    if stack::is_transparent(device) || counts_no_flushes(&device.name) {
         return Answer::Uncounted;
     }
     if device.kind != "loop" && device.write_cache.is_none() {
@@ -144,10 +159,16 @@ fn answer(facts: &Facts, device: &Device, own: usize, check: &Check<'_>) -> Answ
 
 /// A write-through device needs no flush, but it needs the writes.
 fn needless(check: &Check<'_>) -> Answer {
-    match writes_per_sync(check) {
-        Some(writes) if writes < DROPPED => Answer::NotWritten,
-        _ => Answer::Needless,
+    if wrote_or_uncounted(check, DROPPED) {
+        Answer::Needless
+    } else {
+        Answer::NotWritten
     }
+}
+
+/// So many writes a sync were counted; where they are not counted nothing speaks against it.
+pub(super) fn wrote_or_uncounted(check: &Check<'_>, least: f64) -> bool {
+    writes_per_sync(check).is_none_or(|writes| writes >= least)
 }
 
 /// Compares each counting device with the ones next below it, to the leaves.
@@ -167,8 +188,15 @@ fn lower(facts: &Facts, check: &Check<'_>, case: &mut Judged) {
             if above < found.syncs() * DROPPED {
                 continue;
             }
+            let next = stack::below(facts, &device.name);
+            if pool::is_pool(&next) {
+                if pool::drops(facts, device, above, &next, found, case) {
+                    break;
+                }
+                continue;
+            }
             let mut worse = false;
-            for below in stack::bearers_below(facts, &device.name, &counts) {
+            for below in stack::bearers(facts, next, &counts) {
                 worse |= drops(device, above, below, found, case);
             }
             if worse {

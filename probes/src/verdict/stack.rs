@@ -16,6 +16,11 @@ pub(super) fn is_transparent(device: &Device) -> bool {
     ) || (device.kind == "other" && !device.leaf)
 }
 
+/// A file that a pool uses as a device.
+pub(super) fn is_file(device: &Device) -> bool {
+    device.kind == "other" && device.backing.is_some()
+}
+
 /// Claims that a completed write is on the medium.
 pub(super) fn is_write_through(device: &Device) -> bool {
     device.kind != "loop" && device.write_cache.as_deref() == Some("write through")
@@ -54,16 +59,8 @@ pub(super) fn own_bearers<'a>(facts: &'a Facts, counts: &dyn Fn(&str) -> bool) -
     bearers(facts, facts.own_devices().collect(), counts)
 }
 
-/// The next ones below a device.
-pub(super) fn bearers_below<'a>(
-    facts: &'a Facts,
-    name: &str,
-    counts: &dyn Fn(&str) -> bool,
-) -> Vec<&'a Device> {
-    bearers(facts, below(facts, name), counts)
-}
-
-fn bearers<'a>(
+/// These devices, or what the transparent ones among them lie on.
+pub(super) fn bearers<'a>(
     facts: &'a Facts,
     start: Vec<&'a Device>,
     counts: &dyn Fn(&str) -> bool,
@@ -76,7 +73,9 @@ fn bearers<'a>(
             continue;
         }
         let lower = below(facts, &device.name);
-        if is_transparent(device) && !counts(&device.name) && !lower.is_empty() {
+        // Of several paths to a disk one takes the flush: asked one by one, the others fail.
+        let one_of_them = lower.iter().any(|d| d.group.is_some()) && !is_file(device);
+        if is_transparent(device) && !counts(&device.name) && !lower.is_empty() && !one_of_them {
             todo.extend(lower);
         } else {
             found.push(device);

@@ -115,12 +115,8 @@ impl<'a> Contest<'a> {
 
 fn open(view: &View<'_>, leg: Leg<'_>, seen: &str) -> Gap {
     let worth_it = view.limits().worth_it();
-    let seconds = view.longer(leg.ratio(), worth_it);
-    let command = view.again(
-        "recycle",
-        &leg.row.comparison,
-        &format!(" --time {seconds}"),
-    );
+    let more = view.more(leg.row, leg.ratio(), worth_it);
+    let command = view.again("recycle", &leg.row.comparison, &more);
     Gap::new(
         "inconclusive",
         format!("{} {seen}", leg.id()),

@@ -42,7 +42,7 @@ pub(super) fn judge(view: &View<'_>, role: &Role) -> (Saying, NewSegments) {
 }
 
 fn decide(view: &View<'_>, role: &Role) -> Result<(Saying, NewSegments), Gap> {
-    let own = own_legs(view, role)?;
+    let Own { legs: own, open } = own(view, role)?;
     let commits = against_zeros(view, "first-pass")?;
     let limits = view.limits();
     let settled = commits
@@ -75,6 +75,9 @@ fn decide(view: &View<'_>, role: &Role) -> Result<(Saying, NewSegments), Gap> {
     };
     if let Some(legs) = dearer_life(view, role) {
         return on(Reason::LifeCostsMore(legs));
+    }
+    if let Some(gap) = open {
+        return Err(gap);
     }
     no_dearer(view, &own)?;
     let gains = gains(view)?;
@@ -136,22 +139,42 @@ fn dearer_life<'a>(view: &View<'a>, role: &Role) -> Option<Vec<Leg<'a>>> {
     })
 }
 
-/// What a standby's own comparison says of new segments, sparse first; settled and proven
-/// cold, since nothing is said of a standby from a primary's figures alone.
-fn own_legs<'a>(view: &View<'a>, role: &Role) -> Result<Vec<Leg<'a>>, Gap> {
-    let mut legs = Vec::new();
-    if role.is_standby() {
-        for spot in role.cold {
-            for case in [SPARSE, ZEROED] {
-                let contest = Contest::of(view, *spot, case)?;
-                if contest.is_vague() || !contest.is_settled() {
-                    return Err(inconclusive(view, contest.leg, RECYCLED));
-                }
-                legs.push(contest.leg);
+/// A standby's own comparison: legs that may carry a finding, sparse first.
+struct Own<'a> {
+    legs: Vec<Leg<'a>>,
+    /// What is open of zeroed segments, where keeping does not need it.
+    open: Option<Gap>,
+}
+
+/// What a standby's own comparison says of new segments; settled and proven cold, since nothing
+/// is said of a standby from a primary's figures alone. Where a sparse segment is slower than a
+/// recycled one, how a zeroed one compares decides nothing that is kept.
+fn own<'a>(view: &View<'a>, role: &Role) -> Result<Own<'a>, Gap> {
+    let mut own = Own {
+        legs: Vec::new(),
+        open: None,
+    };
+    if !role.is_standby() {
+        return Ok(own);
+    }
+    for spot in role.cold {
+        let settled = |case| {
+            let contest = Contest::of(view, *spot, case)?;
+            if contest.is_vague() || !contest.is_settled() {
+                return Err(inconclusive(view, contest.leg, RECYCLED));
             }
+            Ok(contest.leg)
+        };
+        let sparse = settled(SPARSE)?;
+        own.legs.push(sparse);
+        match settled(ZEROED) {
+            Ok(zeroed) => own.legs.push(zeroed),
+            Err(gap) if gap.code != "inconclusive" => return Err(gap),
+            Err(gap) if sparse.row.verdict == Some(Verdict::Slower) => own.open = Some(gap),
+            Err(gap) => return Err(gap),
         }
     }
-    Ok(legs)
+    Ok(own)
 }
 
 /// A standby's pieces in a sparse segment cost no more than in a zeroed one, by the far ends
@@ -196,9 +219,8 @@ fn inconclusive(view: &View<'_>, leg: Leg<'_>, over: &str) -> Gap {
             )
         },
     );
-    let seconds = view.longer(seen, 1.05);
     let row = leg.row;
-    let more = format!(" --time {seconds}");
+    let more = view.more(row, seen, 1.05);
     let command = view.again(&row.probe, &row.comparison, &more);
     Gap::new(
         "inconclusive",

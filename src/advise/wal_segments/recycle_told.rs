@@ -1,13 +1,14 @@
 //! What is said of `wal_recycle`: keep it on, or off.
 
-use walprobe_probes::report::{Effect, Finding};
+use walprobe_probes::report::{Effect, Finding, Verdict};
 
-use super::{DEFAULT, RECYCLE, Role, SPARSE, WalSegments, contest::Contest, space};
+use super::{DEFAULT, RATIO, RECYCLE, Role, SPARSE, WalSegments, contest::Contest, space};
 use crate::advise::{
-    Gap, Saying, View,
+    Gap, Leg, Saying, View,
     confidence::Confidence,
     draft::{blank, id},
     gain::{Gain, Interval},
+    words,
 };
 
 const OTHERS: &str = "another device, filesystem, kernel or mount option has to be measured";
@@ -119,6 +120,8 @@ pub(super) fn change(view: &View<'_>, role: &Role, won: &Won<'_, '_>) -> Saying 
     // An inconclusive price is told as such and carries nothing.
     let plain = |contest: &&Contest<'_>| contest.is_settled() && !contest.is_vague();
     evidence.extend(won.warm.iter().filter(plain).flat_map(Contest::evidence));
+    let commits = warm_commits(view, role);
+    evidence.extend(commits.iter().flat_map(|(leg, _)| leg.cite_all(RATIO)));
     evidence.push(won.space.evidence.clone());
     let kind = if won.sparse {
         "new segments without zeros"
@@ -141,7 +144,7 @@ pub(super) fn change(view: &View<'_>, role: &Role, won: &Won<'_, '_>) -> Saying 
             won.space.source()
         )),
         advice: format!("set wal_recycle = off{with} and reload; compare commit times under your own load before and after"),
-        cost: Some(price_told(won.warm)),
+        cost: Some(price_told(won.warm, commits)),
         applies_when: format!(
             "{}, where old segments have left the cache before they are written again",
             role.writes
@@ -156,9 +159,26 @@ pub(super) fn change(view: &View<'_>, role: &Role, won: &Won<'_, '_>) -> Saying 
     }))
 }
 
+/// A standby has no lives in cache; its commits into an old segment in cache against those into
+/// a new one, where that is settled.
+fn warm_commits<'a>(view: &View<'a>, role: &Role) -> Option<(Leg<'a>, Interval)> {
+    if !role.is_standby() {
+        return None;
+    }
+    let leg = view.versus("recycle", "standby", "warm", "new").ok()?;
+    let settled = leg.row.verdict? != Verdict::Inconclusive;
+    settled.then_some((leg, leg.ratio()?))
+}
+
 /// The price while old segments are still in the cache.
-fn price_told(warm: &[Contest<'_>]) -> String {
+fn price_told(warm: &[Contest<'_>], commits: Option<(Leg<'_>, Interval)>) -> String {
     let each = "every segment is made and removed, which is more work for the filesystem";
+    if let Some((_, ratio)) = commits {
+        return format!(
+            "{each}; while old segments are in cache, commits into them take {} of the time of commits into new ones",
+            words::interval(ratio)
+        );
+    }
     if warm.is_empty() {
         return format!("{each}; the price while old segments are in cache was not measured");
     }

@@ -153,7 +153,11 @@ fn p99<'a>(view: &View<'a>, leg: Leg<'a>) -> Standing<'a> {
                 "whether its 99th percentile is no worse in {} is not known",
                 leg.id()
             ),
-            Some(longer(view, &row.comparison, known, P99_NO_WORSE)),
+            Some(view.again(
+                "sync",
+                &row.comparison,
+                &view.more(row, known, P99_NO_WORSE),
+            )),
         )]),
     }
 }
@@ -205,11 +209,10 @@ fn inconclusive(view: &View<'_>, leg: Leg<'_>, bound: f64) -> Gap {
     Gap::new(
         "inconclusive",
         format!("{} {seen}", leg.id()),
-        Some(longer(view, &leg.row.comparison, leg.ratio(), bound)),
+        Some(view.again(
+            "sync",
+            &leg.row.comparison,
+            &view.more(leg.row, leg.ratio(), bound),
+        )),
     )
-}
-
-fn longer(view: &View<'_>, of: &str, open: Option<Interval>, bound: f64) -> String {
-    let seconds = view.longer(open, bound);
-    view.again("sync", of, &format!(" --time {seconds}"))
 }

@@ -27,7 +27,8 @@ pub(super) fn write(page: &mut Page, target: &Target) {
         in_full(page, finding);
     }
     for finding in kept {
-        page.labelled(1, "keep", &assignment(finding));
+        let sure = format!("{}; confidence {}", assignment(finding), finding.confidence);
+        page.labelled(1, "keep", &sure);
         page.labelled(1, "", &format!("{}{}", urgent(finding), finding.seen));
     }
 }
@@ -47,6 +48,14 @@ fn in_full(page: &mut Page, finding: &Finding) {
         paint.bold(&assignment(finding)),
         pad = 12 - label.len()
     );
+    page.labelled(1, "", &known(finding));
+    for (label, text) in told(finding) {
+        page.labelled(3, label, text);
+    }
+}
+
+/// How grave, how sure, how large.
+pub(in crate::render) fn known(finding: &Finding) -> String {
     let effect = finding.effect.as_ref().map(|e| {
         let p99 = e
             .p99_ratio
@@ -73,8 +82,12 @@ fn in_full(page: &mut Page, finding: &Finding) {
         effect,
     ];
     let known: Vec<String> = known.into_iter().flatten().collect();
-    page.labelled(1, "", &known.join("; "));
-    for (label, text) in [
+    known.join("; ")
+}
+
+/// A finding's texts under their labels.
+pub(in crate::render) fn told(finding: &Finding) -> Vec<(&'static str, &str)> {
+    let texts = [
         ("seen", Some(&finding.seen)),
         ("means", Some(&finding.means)),
         ("advice", Some(&finding.advice)),
@@ -82,15 +95,15 @@ fn in_full(page: &mut Page, finding: &Finding) {
         ("not when", Some(&finding.not_when)),
         ("cost", finding.cost.as_ref()),
         ("undo", finding.undo.as_ref()),
-    ] {
-        if let Some(text) = text.filter(|t| !t.is_empty()) {
-            page.labelled(3, label, text);
-        }
-    }
+    ];
+    let texts = texts.into_iter();
+    texts
+        .filter_map(|(label, text)| Some((label, text.filter(|t| !t.is_empty())?.as_str())))
+        .collect()
 }
 
 /// `wal_recycle = off (on a standby)`.
-fn assignment(finding: &Finding) -> String {
+pub(in crate::render) fn assignment(finding: &Finding) -> String {
     let mut out = finding.setting.clone();
     if let Some(value) = &finding.value {
         let _ = write!(out, " = {value}");
@@ -104,7 +117,8 @@ fn assignment(finding: &Finding) -> String {
     out
 }
 
-fn urgent(finding: &Finding) -> String {
+/// The level, where it must be said.
+pub(in crate::render) fn urgent(finding: &Finding) -> String {
     match finding.level.as_str() {
         level @ ("warning" | "critical") => format!("{level}: "),
         _ => String::new(),

@@ -19,6 +19,11 @@ const DETAILS: &[&str] = &[
     "overlay.volatile",
     "nfs.version",
     "nfs.hard",
+    "nfs.sync",
+    "cifs.version",
+    "cifs.cache",
+    "cifs.strict_sync",
+    "9p.cache",
     "zfs.recordsize_bytes",
     "zfs.sync",
     "zfs.logbias",
@@ -29,7 +34,9 @@ const DETAILS: &[&str] = &[
 /// Writes the card.
 pub(super) fn write(page: &mut Page, target: &Target) {
     page.out.push('\n');
-    alarm(page, target);
+    if let Some(line) = alarm(target) {
+        page.loud(&line);
+    }
     let rule = "=".repeat(target.dir.chars().count().clamp(8, page.options.prose()));
     let _ = writeln!(page.out, "{}\n{rule}", page.paint.bold(&target.dir));
     if let Some(reason) = &target.reason {
@@ -66,19 +73,18 @@ pub(super) fn write(page: &mut Page, target: &Target) {
 }
 
 /// The first line of a directory whose figures are not those of a durable log.
-fn alarm(page: &mut Page, target: &Target) {
+pub(in crate::render) fn alarm(target: &Target) -> Option<String> {
     let text = target.durability.text.trim_end_matches('.');
-    let line = match target.durability.verdict {
-        DurabilityVerdict::NotDurable => {
-            format!("NOT DURABLE: {text}; the figures below are not those of a durable log")
-        }
-        DurabilityVerdict::NoFlushSeen => format!(
+    match target.durability.verdict {
+        DurabilityVerdict::NotDurable => Some(format!(
+            "NOT DURABLE: {text}; the figures below are not those of a durable log"
+        )),
+        DurabilityVerdict::NoFlushSeen => Some(format!(
             "NO FLUSH SEEN: {text}; what was acknowledged may be lost with the power, and the \
              figures below are not those of a durable log"
-        ),
-        _ => return,
-    };
-    page.loud(&line);
+        )),
+        _ => None,
+    }
 }
 
 /// The filesystem in one phrase: `ext4 (rw,relatime) on loop0`.
@@ -107,7 +113,8 @@ pub fn filesystem(target: &Target) -> String {
     out
 }
 
-fn details(target: &Target) -> String {
+/// What else is known of it.
+pub(in crate::render) fn details(target: &Target) -> String {
     let free = target.facts.get("fs.free_bytes");
     let free = free.filter(|f| !f.value.is_null());
     let free = free.map(|f| format!("{} free", scalar("fs.free_bytes", &f.value)));
@@ -128,21 +135,8 @@ fn details(target: &Target) -> String {
 
 /// The stack, each device indented below the one above it.
 fn devices(page: &mut Page, devices: &[Device]) {
-    let mut seen = BTreeSet::new();
     let mut label = "device";
-    let own = |d: &&Device| d.above.is_none();
-    let mut next: Vec<(usize, &Device)> =
-        devices.iter().filter(own).rev().map(|d| (0, d)).collect();
-    let mut rest_of_stack = devices.iter().filter(|d| !own(d));
-    loop {
-        let Some((depth, device)) = next.pop() else {
-            // What hangs on nothing known is shown all the same.
-            match rest_of_stack.find(|d| !seen.contains(d.name.as_str())) {
-                Some(device) => next.push((0, device)),
-                None => break,
-            }
-            continue;
-        };
+    for (depth, device) in stack(devices) {
         let indent = 2 * depth.min(8);
         let first = format!(" {label:<12} {:indent$}", "");
         let rest = " ".repeat(18 + indent);
@@ -154,6 +148,27 @@ fn devices(page: &mut Page, devices: &[Device]) {
             &describe(device),
         );
         label = "";
+    }
+}
+
+/// The stack from above, each device with its depth.
+pub(in crate::render) fn stack(devices: &[Device]) -> Vec<(usize, &Device)> {
+    let mut seen = BTreeSet::new();
+    let mut out = Vec::new();
+    let own = |d: &&Device| d.above.is_none();
+    let mut next: Vec<(usize, &Device)> =
+        devices.iter().filter(own).rev().map(|d| (0, d)).collect();
+    let mut rest_of_stack = devices.iter().filter(|d| !own(d));
+    loop {
+        let Some((depth, device)) = next.pop() else {
+            // What hangs on nothing known is shown all the same.
+            match rest_of_stack.find(|d| !seen.contains(d.name.as_str())) {
+                Some(device) => next.push((0, device)),
+                None => return out,
+            }
+            continue;
+        };
+        out.push((depth, device));
         // A device may stand below several; it is described once for each, its own stack once.
         if seen.insert(device.name.as_str()) {
             next.extend(
@@ -167,12 +182,26 @@ fn devices(page: &mut Page, devices: &[Device]) {
     }
 }
 
-fn describe(device: &Device) -> String {
-    let virtual_kind = if device.is_virtual == Some(true) {
-        format!("virtual {}", device.kind)
-    } else {
-        device.kind.clone()
-    };
+/// A device in one line.
+pub(in crate::render) fn describe(device: &Device) -> String {
+    let mut kind = device.kind.clone();
+    if device.is_virtual == Some(true) {
+        kind.insert_str(0, "virtual ");
+    }
+    if let Some(level) = &device.level {
+        let _ = write!(kind, " {level}");
+    }
+    // A file or a single device is its own group, which says nothing more.
+    let group = device
+        .group
+        .as_ref()
+        .filter(|g| !g.contains('/') && **g != device.name);
+    let place: Vec<&str> = device
+        .role
+        .as_deref()
+        .into_iter()
+        .chain(group.map(String::as_str))
+        .collect();
     let backing = device
         .backing
         .as_ref()
@@ -181,7 +210,8 @@ fn describe(device: &Device) -> String {
             None => format!("file {path}"),
         });
     let parts = [
-        Some(virtual_kind),
+        Some(kind),
+        (!place.is_empty()).then(|| place.join(" ")),
         device.model.clone(),
         Some(match &device.write_cache {
             Some(cache) => format!("{cache} cache"),
@@ -196,7 +226,8 @@ fn describe(device: &Device) -> String {
     format!("{}: {}", device.name, parts.join(", "))
 }
 
-fn weight(weight: Weight) -> &'static str {
+/// A weight as a label.
+pub(in crate::render) fn weight(weight: Weight) -> &'static str {
     match weight {
         Weight::For => "for",
         Weight::Against => "against",
@@ -205,7 +236,7 @@ fn weight(weight: Weight) -> &'static str {
 }
 
 /// A ground in words, with what was seen and where.
-fn words(ground: &Ground) -> String {
+pub(in crate::render) fn words(ground: &Ground) -> String {
     let mut out = vocabulary::words(vocabulary::GROUNDS, &ground.id).to_owned();
     if !ground.value.is_null() && ground.value != serde_json::Value::Bool(true) {
         let unit = ground.unit.as_deref().unwrap_or("");

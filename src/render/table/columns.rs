@@ -9,23 +9,23 @@ use walprobe_probes::report::Row;
 use crate::render::units;
 
 /// A column.
-pub(super) struct Column {
+pub(in crate::render) struct Column {
     /// Its heading.
-    pub(super) head: &'static str,
+    pub(in crate::render) head: &'static str,
     /// Those with less go first; [`KEEP`] never goes.
-    pub(super) rank: u8,
+    pub(in crate::render) rank: u8,
     /// Its text for a row; none where the row has no such figure.
-    pub(super) cell: fn(&Row) -> Option<String>,
+    pub(in crate::render) cell: fn(&Row) -> Option<String>,
 }
 
 /// The rank of a column that stays at any width.
-pub(super) const KEEP: u8 = u8::MAX;
+pub(in crate::render) const KEEP: u8 = u8::MAX;
 
 /// Where no width is given, as in a pipe, columns below this rank are left out.
-pub(super) const MAIN: u8 = 40;
+pub(in crate::render) const MAIN: u8 = 40;
 
 /// The columns between the case and the notes, in order.
-pub(super) const COLUMNS: &[Column] = &[
+pub(in crate::render) const COLUMNS: &[Column] = &[
     column("syncs", 68, |r| check(r, r.syncs)),
     column("flushes", 69, |r| check(r, r.flushes)),
     column("ops/s", 60, |r| {
@@ -40,6 +40,9 @@ pub(super) const COLUMNS: &[Column] = &[
     }),
     column("life", KEEP, |r| {
         if series(r) == "life" { mean(r) } else { None }
+    }),
+    column("cycle", KEEP, |r| {
+        if series(r) == "cycle" { mean(r) } else { None }
     }),
     column("mean", 4, |r| if whole(r) { None } else { mean(r) }),
     column("p50", 90, |r| {
@@ -129,7 +132,7 @@ pub(super) const COLUMNS: &[Column] = &[
 ];
 
 /// Observations that a column shows, so that no other place repeats them.
-pub(super) const SHOWN: &[&str] = &[
+pub(in crate::render) const SHOWN: &[&str] = &[
     "commit_p50_us",
     "commit_p99_us",
     "total_ratio",
@@ -141,6 +144,7 @@ pub(super) const SHOWN: &[&str] = &[
     "walked_pct",
     "deferred_ms",
     "create_unwritten_pct",
+    "line",
 ];
 
 const fn column(head: &'static str, rank: u8, cell: fn(&Row) -> Option<String>) -> Column {
@@ -153,7 +157,7 @@ fn series(row: &Row) -> &str {
 
 /// One operation is a whole segment, so there are too few for percentiles of their own.
 fn whole(row: &Row) -> bool {
-    matches!(series(row), "life" | "create")
+    matches!(series(row), "life" | "create" | "cycle")
 }
 
 fn us(time: walprobe_probes::report::Us) -> f64 {
@@ -181,7 +185,7 @@ fn ratio(estimate: Option<f64>, low: Option<f64>, high: Option<f64>) -> Option<S
 }
 
 /// An observation that is a number.
-pub(super) fn seen(row: &Row, name: &str) -> Option<f64> {
+pub(in crate::render) fn seen(row: &Row, name: &str) -> Option<f64> {
     row.observations.get(name).and_then(Value::as_f64)
 }
 

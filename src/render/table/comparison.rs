@@ -25,7 +25,25 @@ const CAPTIONS: &[(&str, &str)] = &[
         "sync/commit",
         "which wal_sync_method makes a commit durable soonest?",
     ),
+    ("sync/commit-64k", "the same with 64 KiB of WAL a commit"),
+    (
+        "sync/bulk",
+        "1 MiB of WAL in 16 writes and one flush; open_* sync every write",
+    ),
     ("sync/behaviour", "what else a commit relies on"),
+    (
+        "sync/one-8k",
+        "pg_test_fsync's first section; +direct is not what a server does",
+    ),
+    ("sync/two-8k", "pg_test_fsync's second section"),
+    (
+        "sync/split-16k",
+        "16 KiB by open_sync in different write sizes",
+    ),
+    (
+        "sync/newer-calls",
+        "newer calls; no PostgreSQL setting for this",
+    ),
     ("prealloc/create", "making a new segment, durably"),
     (
         "prealloc/first-pass",
@@ -40,6 +58,10 @@ const CAPTIONS: &[(&str, &str)] = &[
         "a new segment's life, making it and its commits",
     ),
     (
+        "prealloc/cycles",
+        "test_fallocate's experiment: make a file, rewrite it, remove it",
+    ),
+    (
         "recycle/life",
         "an old segment or a new one, while the cache is warm?",
     ),
@@ -49,10 +71,30 @@ const CAPTIONS: &[(&str, &str)] = &[
         "an old segment or a new one, once the old one is cold?",
     ),
     ("recycle/life-cold-8k", "the same in smaller commits"),
+    (
+        "recycle/life-standby",
+        "the same on a standby, in walreceiver's unaligned chunks",
+    ),
+    (
+        "recycle/life-bulk",
+        "an old segment or a new one, synced once, when it is full?",
+    ),
+    (
+        "recycle/standby",
+        "a standby's commits, by what the segment was before",
+    ),
+    (
+        "recycle/overwrite",
+        "a primary's commits, by what the segment was before",
+    ),
+    (
+        "recycle/beside",
+        "old segments or new ones, while a file is read at random?",
+    ),
 ];
 
 /// Rows of the same comparison, in the order in which the first of each stands.
-pub(super) fn comparisons(target: &Target) -> Vec<(String, Vec<&Row>)> {
+pub(in crate::render) fn comparisons(target: &Target) -> Vec<(String, Vec<&Row>)> {
     let mut out: Vec<(String, Vec<&Row>)> = Vec::new();
     for row in &target.rows {
         let id = format!("{}/{}", row.probe, row.comparison);
@@ -65,7 +107,7 @@ pub(super) fn comparisons(target: &Target) -> Vec<(String, Vec<&Row>)> {
 }
 
 /// Whether there is anything of a comparison to put into a table.
-pub(super) fn tried(rows: &[&Row]) -> bool {
+pub(in crate::render) fn tried(rows: &[&Row]) -> bool {
     rows.iter()
         .any(|r| matches!(r.status, RowStatus::Ok | RowStatus::Fault))
 }
@@ -79,14 +121,22 @@ pub(super) fn write_all(page: &mut Page, target: &Target) {
     }
 }
 
-/// Explains the columns that do not explain themselves, as far as they occur.
 fn legend(page: &mut Page, target: &Target) {
+    let text = explained(target, "the row marked *");
+    if !text.is_empty() {
+        page.out.push('\n');
+        page.prose(&text);
+    }
+}
+
+/// Explains the columns that do not explain themselves, as far as they occur.
+pub(in crate::render) fn explained(target: &Target, baseline: &str) -> String {
     let some = |has: fn(&Row) -> bool| target.rows.iter().any(has);
+    let ratio = format!(
+        "ratio: the case's time over that of {baseline}, with its interval; below 1 is faster."
+    );
     let parts = [
-        some(|r| r.ratio.is_some()).then_some(
-            "ratio: the case's time over that of the row marked *, with its interval; below 1 is \
-             faster.",
-        ),
+        some(|r| r.ratio.is_some()).then_some(ratio.as_str()),
         some(|r| r.observations.contains_key("total_ratio"))
             .then_some("total ratio: removal and deferred writing counted in."),
         some(|r| r.flushes_per_op.is_some())
@@ -95,16 +145,18 @@ fn legend(page: &mut Page, target: &Target) {
             .then_some("read/WAL: bytes read for each byte of WAL written."),
     ];
     let text: Vec<&str> = parts.into_iter().flatten().collect();
-    if !text.is_empty() {
-        page.out.push('\n');
-        page.prose(&text.join(" "));
-    }
+    text.join(" ")
+}
+
+/// What a comparison asks, where it is known.
+pub(in crate::render) fn caption(id: &str) -> Option<&'static str> {
+    let (_, caption) = CAPTIONS.iter().find(|(known, _)| *known == id)?;
+    Some(caption)
 }
 
 fn write(page: &mut Page, id: &str, rows: &[&Row]) {
-    let caption = vocabulary::words(CAPTIONS, id);
     let _ = write!(page.out, "\n{}", page.paint.bold(id));
-    if caption != id {
+    if let Some(caption) = caption(id) {
         let fits = id.len() + 2 + caption.len() <= page.options.prose();
         let _ = write!(page.out, "{}{caption}", if fits { "  " } else { "\n " });
     }
@@ -122,11 +174,18 @@ fn write(page: &mut Page, id: &str, rows: &[&Row]) {
     let (grid, dropped) = fitted(page.options.table(), shown, rows, &notes);
     page.narrowed |= dropped;
     lay(page, grid, rows);
+    let width = page.options.prose();
+    for line in rows
+        .iter()
+        .filter_map(|r| r.observations.get("line")?.as_str())
+    {
+        fill(&mut page.out, width, " ", "   ", line);
+    }
     notes.write(page);
 }
 
 /// A row whose figures are shown.
-pub(super) fn figures(row: &Row) -> bool {
+pub(in crate::render) fn figures(row: &Row) -> bool {
     row.status == RowStatus::Ok
 }
 
@@ -231,7 +290,8 @@ fn lay(page: &mut Page, grid: Grid, rows: &[&Row]) {
                 let painted = page.paint.verdict(line.trim_end(), verdict);
                 let _ = writeln!(page.out, "{painted}");
                 let observed = observed(row);
-                if row.series.is_none() && !observed.is_empty() {
+                let told = row.series.is_none() || row.comparison == "behaviour";
+                if told && !observed.is_empty() {
                     fill(&mut page.out, width, "   ", "   ", &observed);
                 }
             }
@@ -250,6 +310,11 @@ fn words(row: &Row, line: &str) -> Option<String> {
         let observed = observed(row);
         return (bare && !observed.is_empty()).then_some(observed);
     }
+    Some(why(row))
+}
+
+/// Why a row has no figures.
+pub(in crate::render) fn why(row: &Row) -> String {
     let code = row.reason_code.as_deref().unwrap_or("");
     let reason = row
         .reason
@@ -259,10 +324,11 @@ fn words(row: &Row, line: &str) -> Option<String> {
         "" => String::new(),
         code => format!(" ({code})"),
     };
-    Some(format!("{}{code}: {reason}", row.status.as_str()))
+    format!("{}{code}: {reason}", row.status.as_str())
 }
 
-fn observed(row: &Row) -> String {
+/// What was observed of a row and stands in no column.
+pub(in crate::render) fn observed(row: &Row) -> String {
     pairs(
         row.observations
             .iter()
@@ -272,7 +338,7 @@ fn observed(row: &Row) -> String {
 }
 
 /// What all measured rows have in common: parameters and the state of the cache.
-fn common(rows: &[&Row]) -> String {
+pub(in crate::render) fn common(rows: &[&Row]) -> String {
     let measured: Vec<&&Row> = rows.iter().filter(|r| figures(r)).collect();
     let Some(first) = measured.first() else {
         return String::new();

@@ -31,7 +31,7 @@ pub(super) fn write(page: &mut Page, target: &Target) {
 }
 
 /// Comparisons without a table and rows skipped in the others, by their reason.
-fn untried(target: &Target) -> Vec<(String, Vec<String>)> {
+pub(in crate::render) fn untried(target: &Target) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     let mut add = |reason: String, id: String| match groups.iter_mut().find(|(r, _)| *r == reason) {
         Some((_, ids)) => ids.push(id),

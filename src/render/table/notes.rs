@@ -5,20 +5,21 @@
 
 use std::fmt::Write as _;
 
-use walprobe_probes::report::{Cold, Row};
+use walprobe_probes::report::{Cold, Row, Verdict};
 
 use super::{Page, comparison::figures};
 use crate::render::{fill::fill, units};
 
 /// Notes under a table: doubts, and what a cold claim rests on where the rows differ in it.
-pub(super) struct Notes {
-    texts: Vec<String>,
+pub(in crate::render) struct Notes {
+    /// The notes, in the order of their marks.
+    pub(in crate::render) texts: Vec<String>,
     /// The rows differ in their cold claims.
-    pub(super) cold: bool,
+    pub(in crate::render) cold: bool,
 }
 
 impl Notes {
-    pub(super) fn of(rows: &[&Row]) -> Self {
+    pub(in crate::render) fn of(rows: &[&Row]) -> Self {
         let mut notes = Self {
             texts: Vec::new(),
             cold: same_cold(rows).is_none(),
@@ -33,17 +34,17 @@ impl Notes {
         notes
     }
 
-    pub(super) fn any(&self) -> bool {
+    pub(in crate::render) fn any(&self) -> bool {
         !self.texts.is_empty()
     }
 
     fn about(&self, row: &Row) -> Vec<String> {
         let doubts = row.doubts.iter().map(|d| format!("{}: {}", d.code, d.text));
         let cold = cold(row).filter(|_| self.cold && figures(row));
-        doubts.chain(cold).collect()
+        stopped(row).into_iter().chain(doubts).chain(cold).collect()
     }
 
-    pub(super) fn marks(&self, row: &Row) -> String {
+    pub(in crate::render) fn marks(&self, row: &Row) -> String {
         let mine = self.about(row);
         self.texts
             .iter()
@@ -62,8 +63,33 @@ impl Notes {
     }
 }
 
+/// Why an open comparison was not measured on, and what would probably settle it.
+fn stopped(row: &Row) -> Option<String> {
+    if row.verdict != Some(Verdict::Inconclusive) {
+        return None;
+    }
+    let what = match row.observations.get("stopped_by")?.as_str()? {
+        "budget" => "write budget",
+        _ => "time",
+    };
+    let more = row
+        .observations
+        .get("more_s_to_settle")
+        .and_then(serde_json::Value::as_f64);
+    let more = more.map_or_else(String::new, |s| {
+        format!(
+            "; some {} more would probably settle it",
+            units::time(s * 1e6)
+        )
+    });
+    Some(format!(
+        "the {what} was spent after {} rounds{more}",
+        row.rounds
+    ))
+}
+
 /// The cold claim that all measured rows share.
-pub(super) fn same_cold(rows: &[&Row]) -> Option<String> {
+pub(in crate::render) fn same_cold(rows: &[&Row]) -> Option<String> {
     let mut claims = rows.iter().filter(|r| figures(r)).map(|r| cold(r));
     let first = claims.next()??;
     claims.all(|c| c.as_ref() == Some(&first)).then_some(first)

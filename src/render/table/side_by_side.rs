@@ -1,18 +1,39 @@
 //! Several directories: one table a comparison with a column each, and no verdict.
 //!
 //! The figure is the median of an operation, or the mean of a segment's life; the columns
-//! are numbered and named above, since directory names are too long for headings.
+//! are lettered and named above, since directory names are too long for headings.
 
 use std::fmt::Write as _;
 
 use comfy_table::CellAlignment;
-use walprobe_probes::report::{Report, Row, RowStatus};
+use walprobe_probes::report::{Report, Row, RowStatus, Target};
 
 use super::{Page, card, comparison, plain_grid, tighten};
 use crate::render::units;
 
+/// What the figures are.
+pub(in crate::render) const FIGURE: &str =
+    "Median of an operation, or mean of a segment's life. No verdict across directories.";
+
 /// Writes the section.
 pub(super) fn write(page: &mut Page, report: &Report) {
+    let ids = shared(report);
+    if ids.is_empty() {
+        return;
+    }
+    page.section("Side by side");
+    page.prose(FIGURE);
+    for (i, target) in report.targets.iter().enumerate() {
+        page.labelled(1, &letter(i), &described(target));
+    }
+    for id in ids {
+        let _ = writeln!(page.out, "\n{}", page.paint.bold(&id));
+        table(page, report, &id);
+    }
+}
+
+/// The comparisons of which more than one directory has figures.
+pub(in crate::render) fn shared(report: &Report) -> Vec<String> {
     let mut ids: Vec<(String, usize)> = Vec::new();
     for target in &report.targets {
         for (id, rows) in comparison::comparisons(target) {
@@ -26,55 +47,60 @@ pub(super) fn write(page: &mut Page, report: &Report) {
         }
     }
     ids.retain(|(_, targets)| *targets > 1);
-    if ids.is_empty() {
-        return;
-    }
-    page.section("Side by side");
-    page.prose(
-        "Median of an operation, or mean of a segment's life. No verdict across directories.",
-    );
-    for (i, target) in report.targets.iter().enumerate() {
-        let text = format!(
-            "{}: {}; durability {}",
-            target.dir,
-            card::filesystem(target),
-            target.durability.verdict.as_str()
-        );
-        page.labelled(1, &format!("#{}", i + 1), &text);
-    }
-    for (id, _) in ids {
-        let _ = writeln!(page.out, "\n{}", page.paint.bold(&id));
-        table(page, report, &id);
+    ids.into_iter().map(|(id, _)| id).collect()
+}
+
+/// The heading of a directory's column: A to Z, then by number.
+pub(in crate::render) fn letter(at: usize) -> String {
+    match u8::try_from(at).ok().filter(|at| *at < 26) {
+        Some(at) => char::from(b'A' + at).to_string(),
+        None => (at + 1).to_string(),
     }
 }
 
-fn table(page: &mut Page, report: &Report, id: &str) {
-    let rows_of = |i: usize| -> Vec<&Row> {
-        comparison::comparisons(&report.targets[i])
-            .into_iter()
-            .find(|(known, _)| known == id)
-            .map_or_else(Vec::new, |(_, rows)| rows)
-    };
-    let columns: Vec<Vec<&Row>> = (0..report.targets.len()).map(rows_of).collect();
+/// A directory in one line.
+pub(in crate::render) fn described(target: &Target) -> String {
+    format!(
+        "{}: {}; durability {}",
+        target.dir,
+        card::filesystem(target),
+        target.durability.verdict.as_str()
+    )
+}
+
+/// The lines of a table: a case, and its figure in each directory.
+pub(in crate::render) fn lines(report: &Report, id: &str) -> Vec<(String, Vec<String>)> {
+    let of_id = |r: &&Row| format!("{}/{}", r.probe, r.comparison) == id;
+    let targets = report.targets.iter();
+    let columns: Vec<Vec<&Row>> = targets
+        .map(|t| t.rows.iter().filter(of_id).collect())
+        .collect();
     let mut cases: Vec<&str> = Vec::new();
     for row in columns.iter().flatten() {
         if !cases.contains(&row.case.as_str()) {
             cases.push(&row.case);
         }
     }
+    let figures = |case: &str| -> Vec<String> {
+        let of_case = |rows: &Vec<&Row>| rows.iter().find(|r| r.case == case).map(|r| cell(r));
+        let cells = columns.iter().map(of_case);
+        cells.map(Option::unwrap_or_default).collect()
+    };
+    cases
+        .iter()
+        .map(|case| ((*case).to_owned(), figures(case)))
+        .collect()
+}
+
+fn table(page: &mut Page, report: &Report, id: &str) {
     let mut grid = plain_grid();
     let mut head = vec!["case".to_owned()];
-    head.extend((1..=columns.len()).map(|n| format!("#{n}")));
+    head.extend((0..report.targets.len()).map(letter));
     grid.set_header(head);
-    for case in cases {
-        let mut line = vec![case.to_owned()];
-        line.extend(columns.iter().map(|rows| {
-            let row = rows.iter().find(|r| r.case == case);
-            row.map_or_else(String::new, |r| cell(r))
-        }));
-        grid.add_row(line);
+    for (case, figures) in lines(report, id) {
+        grid.add_row(std::iter::once(case).chain(figures));
     }
-    for at in 1..=columns.len() {
+    for at in 1..=report.targets.len() {
         if let Some(c) = grid.column_mut(at) {
             c.set_cell_alignment(CellAlignment::Right);
         }

@@ -15,8 +15,12 @@ use crate::report::{Device, FactMap};
 pub(super) mod btrfs;
 mod ext4;
 mod memory;
+mod nfs;
 pub(super) mod overlay;
+pub(super) mod pool;
+mod shares;
 pub(super) mod xfs;
+mod zfs;
 
 /// What filesystem types have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +148,13 @@ pub(super) fn facts(layers: &Layers, devices: &[Device], roots: &Roots, facts: &
         Family::Xfs => xfs::facts(&subject, facts),
         Family::Btrfs => btrfs::facts(&subject, facts),
         Family::Memory => memory::facts(&subject, facts),
+        Family::Nfs => nfs::facts(&subject, facts),
+        Family::Zfs => zfs::facts(&subject, facts),
+        Family::Network => match kind {
+            "cifs" | "smb3" => shares::cifs(&subject, facts),
+            "9p" => shares::p9(&subject, facts),
+            _ => {}
+        },
         _ => {}
     }
 }

@@ -1,0 +1,258 @@
+//! What is planned: groups, their cases, and how much of a segment each walks.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use crate::{
+    contract::{Case, Comparison, Group, Series},
+    facts::Facts,
+    files::PAGE_BYTES,
+    recycle::{
+        CARD, LIVES, beside,
+        walk::{FINISH, Pattern},
+    },
+    request::{Beside, Profile, Request},
+    segment::Init,
+};
+
+/// The server's default: wal_recycle=on, wal_init_zero=on.
+const BASELINE: &str = "recycle+zero";
+/// WAL a commit of lives, unless the request says otherwise.
+const LIFE_COMMIT_BYTES: u64 = 64 << 10;
+/// The same of `overwrite`.
+const OVERWRITE_COMMIT_BYTES: u64 = PAGE_BYTES;
+/// Legs of a life.
+const LEGS: &[Series] = &["get", "commit", "remove"];
+/// Legs of a life with one sync at its end.
+const BULK_LEGS: &[Series] = &["get", "commit", FINISH, "remove"];
+
+/// All groups of a request; what decides about settings comes first.
+pub(super) fn groups(request: &Request, facts: &Facts) -> Vec<Group> {
+    let plan = Plan {
+        request,
+        copies: facts.text("fs.in_place") == Some("no"),
+    };
+    let asked = |default: u64| {
+        let bytes = request.commit_bytes.unwrap_or(default);
+        bytes.next_multiple_of(PAGE_BYTES)
+    };
+    let (life, small) = (asked(LIFE_COMMIT_BYTES), PAGE_BYTES);
+    let mut groups = vec![plan.lives("", Pattern::Pages(life))];
+    if request.profile != Profile::Quick {
+        groups.push(plan.lives("-8k", Pattern::Pages(small)));
+        let pages = Pattern::Pages(asked(OVERWRITE_COMMIT_BYTES));
+        let commits = [
+            plan.commits("standby", Pattern::Chunks),
+            plan.commits("overwrite", pages),
+        ];
+        let life = plan.life("life-standby", "recycle+zero@cold", Pattern::Chunks);
+        // What decides about a setting comes first, unless the write budget may not do for it.
+        let at = groups.len();
+        groups.extend(commits);
+        groups.insert(if plan.copies { groups.len() } else { at }, life);
+    }
+    if request.profile == Profile::Thorough {
+        groups.push(plan.life("life-bulk", "recycle+zero@warm", Pattern::Bulk(life)));
+    }
+    if request.beside == Some(Beside::Read) {
+        let bytes = beside::file_bytes(request, facts);
+        groups.push(plan.beside(Pattern::Pages(life), bytes));
+    }
+    // A commit larger than the segment leaves nothing to walk.
+    groups.retain(|g| g.cases.iter().all(|c| c.op_syncs > 0));
+    groups
+}
+
+struct Plan<'r> {
+    request: &'r Request,
+    /// The filesystem never overwrites in place: it writes ten times a small commit's own bytes.
+    copies: bool,
+}
+
+impl Plan<'_> {
+    /// How much of a segment is walked: what fits the profile's write budget at least twelve times.
+    /// Commits `alone` need no whole life to weigh them against.
+    fn walked(&self, pattern: Pattern, alone: bool) -> u64 {
+        let segment = self.request.segment_bytes;
+        let large = matches!(pattern, Pattern::Pages(commit) if commit >= LIFE_COMMIT_BYTES);
+        let either = |in_place: u64, copies: u64| if self.copies { copies } else { in_place };
+        let wanted = match (self.request.profile, pattern) {
+            (Profile::Quick, _) => 1 << 20,
+            (Profile::Normal, Pattern::Chunks) => either(256 << 10, 128 << 10),
+            (Profile::Normal, _) if alone => either(256 << 10, 128 << 10),
+            (Profile::Normal, _) if large => either(4 << 20, 1 << 20),
+            (Profile::Normal, _) => either(1 << 20, 256 << 10),
+            // Twice as many syncs as in pages of 8 KiB: a whole segment would take too long.
+            (Profile::Thorough, Pattern::Chunks) => either(4 << 20, 1 << 20),
+            (Profile::Thorough, Pattern::Pages(_)) if !large => either(segment, 4 << 20),
+            (Profile::Thorough, _) => segment,
+        };
+        let piece = match pattern {
+            Pattern::Pages(commit) | Pattern::Bulk(commit) => commit,
+            Pattern::Chunks => PAGE_BYTES,
+        };
+        wanted.max(piece).min(segment) / piece * piece
+    }
+
+    /// One comparison while the old segments are warm and one while they are cold. A new segment has
+    /// no past that could be cold, so the two share it.
+    fn lives(&self, suffix: &str, pattern: Pattern) -> Group {
+        let cases = [
+            "recycle+zero@cold",
+            "recycle+zero@warm",
+            "new+zero",
+            "new+sparse",
+        ];
+        Group {
+            probe: CARD.id,
+            weight: 1.5,
+            cases: cases.map(|name| self.living(name, pattern)).to_vec(),
+            compare: vec![
+                life(&format!("life{suffix}"), "recycle+zero@warm", LEGS),
+                life(&format!("life-cold{suffix}"), "recycle+zero@cold", LEGS),
+            ],
+        }
+    }
+
+    /// One comparison of lives; `old` is the recycled case.
+    fn life(&self, id: &str, old: &str, pattern: Pattern) -> Group {
+        let bulk = matches!(pattern, Pattern::Bulk(_));
+        Group {
+            probe: CARD.id,
+            weight: if bulk { 0.7 } else { 1.5 },
+            cases: [old, "new+zero", "new+sparse"]
+                .map(|name| self.living(name, pattern))
+                .to_vec(),
+            compare: vec![life(id, old, if bulk { BULK_LEGS } else { LEGS })],
+        }
+    }
+
+    /// Lives beside a reader: what old segments in the cache do to it.
+    fn beside(&self, pattern: Pattern, file_bytes: u64) -> Group {
+        let mut cases = ["new+sparse", "recycle+zero"].map(|name| {
+            let mut case = self.living(name, pattern);
+            // Old segments are left as they are, in the cache or out of it.
+            case.prepare_each_op = false;
+            case.params.remove("cache");
+            case.params.insert("beside", json!("read"));
+            case.params.insert("reader_file_bytes", json!(file_bytes));
+            case
+        });
+        // Both read the same file.
+        cases[0].file_bytes += file_bytes;
+        Group {
+            probe: CARD.id,
+            weight: 1.5,
+            cases: cases.to_vec(),
+            compare: vec![Comparison {
+                legs: LEGS,
+                total: Some("total"),
+                ..Comparison::judged("beside", "life", "new+sparse")
+            }],
+        }
+    }
+
+    fn living(&self, name: &str, pattern: Pattern) -> Case {
+        let segment = self.request.segment_bytes;
+        let walked = self.walked(pattern, false);
+        let init = LIVES.iter().find(|(n, _)| *n == name).and_then(|l| l.1);
+        let filled = if init == Some(Init::ZeroFill) {
+            segment
+        } else {
+            0
+        };
+        let mut params = self.params(pattern, walked);
+        params.insert("segment_bytes", json!(segment));
+        let cold = name.ends_with("@cold");
+        let mut files = 1;
+        if init.is_none() {
+            let olds = self.segments(1);
+            files += olds + u64::from(cold);
+            params.insert("segments", json!(olds));
+            params.insert("cache", json!(if cold { "cold" } else { "warm" }));
+        }
+        let syncs = pattern.syncs(walked);
+        Case {
+            name: name.to_owned(),
+            params,
+            prepare_each_op: init.is_none(),
+            max_ops: 1,
+            op_bytes: filled + walked,
+            file_bytes: segment * files,
+            op_syncs: if walked == 0 { 0 } else { syncs + 6 },
+            ..Case::default()
+        }
+    }
+
+    /// Commits alone, into files that are walked whole.
+    fn commits(&self, id: &str, pattern: Pattern) -> Group {
+        let walked = self.walked(pattern, true);
+        let file = match self.request.profile {
+            Profile::Thorough => self.request.segment_bytes,
+            _ => walked,
+        };
+        let extra = self.request.profile == Profile::Thorough;
+        let names = ["new", "warm", "cold", "cold-prefetched"];
+        let cases = names.iter().take(if extra { 4 } else { 3 }).map(|&name| {
+            let mut params = self.params(pattern, walked);
+            params.insert("file_bytes", json!(file));
+            let (new, ahead) = (name == "new", name == "cold-prefetched");
+            let mut files = 1;
+            if !new {
+                let olds = self.segments(if ahead { 2 } else { 1 });
+                files = olds + 1;
+                params.insert("segments", json!(olds));
+                params.insert("cache", json!(if name == "warm" { "warm" } else { "cold" }));
+            }
+            let walks = if ahead { 2 } else { 1 };
+            Case {
+                name: name.to_owned(),
+                params,
+                prepare_each_op: true,
+                max_ops: 1,
+                op_bytes: walks * walked + if new { file } else { 0 },
+                file_bytes: file * files,
+                op_syncs: walks * pattern.syncs(walked),
+                ..Case::default()
+            }
+        });
+        Group {
+            probe: CARD.id,
+            weight: 1.0,
+            cases: cases.collect(),
+            compare: vec![Comparison {
+                detail: Some("commit"),
+                ..Comparison::judged(id, "commit", "new")
+            }],
+        }
+    }
+
+    fn segments(&self, least: u64) -> u64 {
+        self.request.segments.unwrap_or(1).max(least)
+    }
+
+    fn params(&self, pattern: Pattern, walked: u64) -> BTreeMap<&'static str, serde_json::Value> {
+        let mut params = BTreeMap::from_iter(pattern.params());
+        params.insert("walked_bytes", json!(walked));
+        params
+    }
+}
+
+/// A comparison of lives by its id; `old` is the group's recycled case.
+fn life(id: &str, old: &str, legs: &'static [Series]) -> Comparison {
+    let names = [
+        (BASELINE, old),
+        ("new+zero", "new+zero"),
+        ("new+sparse", "new+sparse"),
+    ];
+    Comparison {
+        legs,
+        total: Some("total"),
+        detail: Some("commit"),
+        names: names
+            .map(|(row, own)| (row.to_owned(), own.to_owned()))
+            .to_vec(),
+        ..Comparison::judged(id, "life", BASELINE)
+    }
+}

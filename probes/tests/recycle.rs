@@ -1,0 +1,195 @@
+//! What `recycle` plans, and what it does in a directory of its own.
+
+use std::{collections::BTreeMap, sync::Mutex};
+
+use walprobe_probes::{
+    contract::{Group, Probe as _, Pulse},
+    event::Event,
+    facts::Facts,
+    recycle::Recycle,
+    report::{Fact, Row, RowStatus, Verdict},
+    request::{Beside, Profile, Request},
+    worker,
+};
+
+fn request(profile: Profile) -> Request {
+    Request {
+        probes: vec!["recycle".to_owned()],
+        profile,
+        time_s: profile.seconds(),
+        budget_bytes: profile.budget_bytes(),
+        segment_bytes: 16 << 20,
+        op_timeout_s: 60.0,
+        run_id: "01JDW3K9ZQ4T".to_owned(),
+        ..Request::default()
+    }
+}
+
+fn facts(in_place: &str) -> Facts {
+    let mut facts = Facts::default();
+    let fact = Fact {
+        value: in_place.into(),
+        source: "test".to_owned(),
+        why: None,
+    };
+    facts.target.insert("fs.in_place".to_owned(), fact);
+    facts
+}
+
+fn ids(groups: &[Group]) -> Vec<String> {
+    groups
+        .iter()
+        .flat_map(|g| g.compare.iter().map(|c| c.id.clone()))
+        .collect()
+}
+
+#[test]
+fn each_profile_has_its_comparisons() {
+    let quick = ["life", "life-cold"];
+    let normal = [
+        "life-8k",
+        "life-cold-8k",
+        "life-standby",
+        "standby",
+        "overwrite",
+    ];
+    let planned = |profile| ids(&Recycle.plan(&request(profile), &facts("yes")));
+    assert_eq!(planned(Profile::Quick), quick);
+    assert_eq!(planned(Profile::Normal), [&quick[..], &normal].concat());
+    assert_eq!(
+        planned(Profile::Thorough),
+        [&quick[..], &normal, &["life-bulk"]].concat()
+    );
+    let beside = Request {
+        beside: Some(Beside::Read),
+        ..request(Profile::Normal)
+    };
+    assert_eq!(
+        ids(&Recycle.plan(&beside, &facts("yes")))
+            .last()
+            .map(String::as_str),
+        Some("beside")
+    );
+}
+
+#[test]
+fn the_old_segments_and_the_commit_size_are_as_asked() {
+    let asked = Request {
+        segments: Some(5),
+        commit_bytes: Some(10_000),
+        ..request(Profile::Thorough)
+    };
+    for group in Recycle.plan(&asked, &facts("yes")) {
+        for case in &group.cases {
+            let old = !case.name.starts_with("new");
+            assert_eq!(
+                case.params.get("segments").and_then(|v| v.as_u64()),
+                old.then_some(5),
+                "{}",
+                case.name
+            );
+            let sized = group.compare[0].id.ends_with("-8k");
+            let commit = case.params.get("commit_bytes").and_then(|v| v.as_u64());
+            assert!(
+                commit.is_none_or(|bytes| bytes == if sized { 8192 } else { 16_384 }),
+                "{}: {commit:?}",
+                group.compare[0].id
+            );
+        }
+    }
+}
+
+#[test]
+fn a_segment_smaller_than_a_commit_is_not_walked() {
+    let tiny = Request {
+        segment_bytes: 32 << 10,
+        ..request(Profile::Thorough)
+    };
+    let planned = ids(&Recycle.plan(&tiny, &facts("yes")));
+    assert_eq!(
+        planned,
+        [
+            "life-8k",
+            "life-cold-8k",
+            "life-standby",
+            "standby",
+            "overwrite"
+        ]
+    );
+}
+
+/// The last rows told, by `COMPARISON/CASE`.
+fn measured(request: &Request) -> BTreeMap<String, Row> {
+    let rows = Mutex::new(BTreeMap::new());
+    worker::run(request, &Pulse::default(), &|event| match event {
+        Event::Rows { rows: told, done } if *done => {
+            let named = told
+                .iter()
+                .map(|row| (format!("{}/{}", row.comparison, row.case), row.clone()));
+            rows.lock().unwrap().extend(named);
+        }
+        Event::Refused { message, .. } => panic!("refused: {message}"),
+        _ => {}
+    });
+    rows.into_inner().unwrap()
+}
+
+#[test]
+fn a_reader_beside_reads_and_tells_how_it_fared() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let rows = measured(&Request {
+        dir: dir.path().to_string_lossy().into_owned(),
+        beside: Some(Beside::Read),
+        segments: Some(3),
+        segment_bytes: 1 << 20,
+        only: vec!["recycle/beside".to_owned()],
+        time_s: 6.0,
+        // A reader's file of the least size.
+        budget_bytes: 512 << 20,
+        ..request(Profile::Normal)
+    });
+    for case in ["new+sparse", "recycle+zero"] {
+        let row = &rows[&format!("beside/{case}")];
+        assert_eq!(row.status, RowStatus::Ok, "{:?}", row.reason);
+        assert_eq!(row.cold, None, "nothing is claimed");
+        let seen = |name: &str| row.observations[name].clone();
+        assert_eq!(seen("reader_file_bytes"), 128 << 20);
+        assert!(seen("reader_reads").as_u64().unwrap() > 0);
+        // A file far smaller than the memory stays in the cache, where the filesystem can tell.
+        let hit = seen("reader_hit_pct").as_f64();
+        assert!(
+            hit.is_none_or(|pct| (1.0..=100.0).contains(&pct)),
+            "{hit:?}"
+        );
+    }
+    assert_eq!(rows["beside/new+sparse"].verdict, Some(Verdict::Baseline));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn bulk_syncs_once_and_prefetching_counts_only_what_was_prefetched() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let rows = measured(&Request {
+        dir: dir.path().to_string_lossy().into_owned(),
+        segment_bytes: 128 << 10,
+        only: vec!["recycle/life-bulk".to_owned(), "recycle/standby".to_owned()],
+        time_s: 8.0,
+        ..request(Profile::Thorough)
+    });
+    let bulk = &rows["life-bulk/recycle+zero"];
+    assert_eq!(bulk.status, RowStatus::Ok, "{:?}", bulk.reason);
+    // Renaming durably takes three, and the segment's end one.
+    assert_eq!(bulk.syncs, Some(4 * bulk.ops));
+    assert_eq!(bulk.wal_bytes, Some(bulk.ops << 17));
+    assert_eq!(bulk.observations["commits"], 2 * bulk.ops);
+    for case in ["new", "warm", "cold", "cold-prefetched"] {
+        let row = &rows[&format!("standby/{case}")];
+        assert_eq!(row.status, RowStatus::Ok, "{:?}", row.reason);
+        // One sync a chunk, and the chunks of a walk cover the segment.
+        assert_eq!(row.syncs, Some(row.ops), "{case}");
+        let walks = row.wal_bytes.unwrap() >> 17;
+        assert!(walks > 0 && row.wal_bytes == Some(walks << 17), "{case}");
+        assert_eq!(row.ops % walks, 0, "{case}");
+        assert_eq!(row.cold.is_some(), case.starts_with("cold"), "{case}");
+    }
+}
