@@ -118,8 +118,9 @@ fn mounts_again() -> Checked {
         return Err(format!("{:?}, {proof:?}", cold.cold).into());
     }
     // For the file and for the witness, before each operation.
-    if place.calls().len() < 24 {
-        return Err(format!("it was called {} times", place.calls().len()).into());
+    let calls = place.calls().len();
+    if calls < 4 || calls % 2 != 0 {
+        return Err(format!("it was called {calls} times").into());
     }
     let cleaned = fs::read_to_string(place.outside("cleaned"))?;
     if cleaned.contains("removed") || cleaned.lines().count() == 0 {

@@ -79,7 +79,7 @@ fn export_and_import() -> Checked {
         })
         .collect();
     let in_turn = turns.chunks(2).all(|pair| pair == ["export", "import"]);
-    if turns.len() < 24 || !in_turn {
+    if turns.len() < 4 || !in_turn {
         return Err(format!("calls: {calls:?}").into());
     }
     Ok(place.mounted.undo()?)

@@ -77,3 +77,114 @@ impl Scratch {
         Ok(read)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use crate::{clean::clean, scratch::Scratch, target, undo::Action};
+
+    const RUN: &str = "01JDW3K9ZQ4T";
+
+    fn scratch(dir: &Path) -> Scratch {
+        Scratch::create(&target::hold(dir).unwrap(), RUN).unwrap()
+    }
+
+    /// Descriptors of this process that lead into a folder.
+    fn held(dir: &Path) -> usize {
+        let links = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        links
+            .filter_map(|fd| fs::read_link(fd.path()).ok())
+            .filter(|to| to.starts_with(dir))
+            .count()
+    }
+
+    /// The one folder that `clean` leaves because its run lives.
+    fn running(dir: &Path) -> String {
+        let report = clean(dir).unwrap();
+        assert!(
+            report.removed.is_empty() && report.left.is_empty(),
+            "{report:?}"
+        );
+        report.running.join(" ")
+    }
+
+    #[test]
+    fn nothing_is_held_meanwhile_and_clean_sees_that_the_run_lives() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().canonicalize().unwrap();
+        let scratch = scratch(&path);
+        let handle = scratch.folder().unwrap();
+        let undo = scratch.place().join("undo");
+        let before = fs::read(&undo).unwrap();
+        for _ in 0..3 {
+            scratch.let_go().unwrap();
+            assert_eq!(held(&path), 0);
+            assert_eq!(handle.syncfs().unwrap_err().errno, libc::ESTALE);
+            assert_eq!(running(&path), scratch.path);
+            scratch.take_again().unwrap();
+            handle.syncfs().unwrap();
+            assert_eq!(
+                fs::read(&undo).unwrap(),
+                before,
+                "the line is cut off again"
+            );
+            assert_eq!(running(&path), scratch.path);
+        }
+        assert!(scratch.remove().is_empty());
+        assert!(fs::read_dir(&path).unwrap().next().is_none());
+    }
+
+    #[test]
+    fn the_line_of_a_dead_process_keeps_nobody_from_cleaning() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = scratch(dir.path());
+        scratch.let_go().unwrap();
+        let undo = scratch.place().join("undo");
+        // The same process number, used by another process.
+        let text = fs::read_to_string(&undo).unwrap();
+        let at = text.find("\"started_ticks\":").unwrap() + 16;
+        fs::write(&undo, format!("{}9{}", &text[..at], &text[at..])).unwrap();
+        assert!(scratch.take_again().is_err(), "it is not what was let go");
+        let folder = scratch.path.clone();
+        std::mem::forget(scratch);
+        assert_eq!(clean(dir.path()).unwrap().removed, [folder]);
+    }
+
+    #[test]
+    fn another_folder_is_not_taken_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut scratch = scratch(dir.path());
+        scratch.let_go().unwrap();
+        let place = scratch.place();
+        let away = dir.path().join("away");
+        fs::rename(&place, &away).unwrap();
+        assert!(scratch.take_again().unwrap_err().contains("No such file"));
+        // A copy has all but the inode.
+        fs::create_dir(&place).unwrap();
+        fs::copy(away.join("undo"), place.join("undo")).unwrap();
+        assert!(scratch.take_again().is_err());
+        // A look-alike of the file in the true folder, with another token.
+        fs::remove_file(place.join("undo")).unwrap();
+        fs::remove_dir(&place).unwrap();
+        fs::rename(&away, &place).unwrap();
+        let undo = place.join("undo");
+        let text = fs::read_to_string(&undo).unwrap();
+        let Some(Action::LetGo { token, .. }) = scratch.undo().outstanding().pop() else {
+            panic!("nothing is announced");
+        };
+        fs::write(&undo, text.replace(&token, &token.replace(|_| true, "0"))).unwrap();
+        assert!(scratch.take_again().is_err());
+        assert_eq!(scratch.take_down(&|_| ()), [scratch.path.clone()]);
+        assert!(place.exists(), "what is not known to be ours stays");
+    }
+
+    #[test]
+    fn a_folder_that_comes_back_late_is_removed_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = scratch(dir.path());
+        scratch.let_go().unwrap();
+        assert!(scratch.remove().is_empty());
+        assert!(fs::read_dir(dir.path()).unwrap().next().is_none());
+    }
+}
