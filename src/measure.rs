@@ -1,6 +1,6 @@
 //! The measuring commands: look at every directory, measure each, print the report.
 //!
-//! What was asked becomes a task; [`run`](crate::run) does it.
+//! What was asked becomes a task; `run` does it.
 
 use walprobe_probes::request::{DropCaches, Profile, Request};
 
