@@ -2,8 +2,8 @@
 //!
 //! Names go, measurements stay. The host's name becomes null. Directories, mount points,
 //! sources, datasets and backing files become numbered placeholders, the same name always
-//! the same one, so that what belongs together still shows ([`names`]). Of mount options
-//! only the values known to be no names stay, of the command line no path ([`words`]). In
+//! the same one, so that what belongs together still shows (`names`). Of mount options
+//! only the values known to be no names stay, of the command line no path (`words`). In
 //! texts every one of these names, the host's name, UUIDs and every other absolute path
 //! outside `/proc`, `/sys` and `/dev` are replaced too.
 //!
