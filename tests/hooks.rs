@@ -120,7 +120,7 @@ impl Place {
 
     /// A short run of the cold life; more words follow.
     fn walprobe(&self) -> Invocation {
-        self.walprobe_for("5")
+        self.walprobe_for("3")
     }
 
     /// The same with more time, which a slow hook takes.

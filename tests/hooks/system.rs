@@ -24,7 +24,7 @@ fn drops_everything() -> Checked {
         let why = "/proc/sys/vm/drop_caches cannot be written here";
         return Err(walprobe_test_support::Problem::missing("root", why));
     }
-    let document = place.run(place.walprobe_for("20").args(["--drop-caches", "system"]))?;
+    let document = place.run(place.walprobe_for("25").args(["--drop-caches", "system"]))?;
     measured(&document, COLD)?;
     let cold = row(&document, COLD)?;
     let proof = cold.cold_proof.clone().unwrap_or_default();
