@@ -164,6 +164,7 @@ fn drive(
         .map(|c| c.block_bytes + c.op_bytes * size.ops as f64)
         .sum();
     let mut told_ns = lab.clock.now_ns();
+    let mut charged = 0;
     let judged = run.group.compare.iter().any(|c| c.judged);
     loop {
         if lab.pulse.stopped() {
@@ -190,15 +191,18 @@ fn drive(
             run.ended_by = Some("time");
             break;
         }
-        let spent = lab.counters.read().device_bytes_written - spent_before;
+        // Where no device counts, what was charged is all there is to go by.
+        let spent = (lab.counters.read().device_bytes_written - spent_before).max(charged);
         if spent as f64 + round_bytes > bytes as f64 {
             run.ended_by = Some("budget");
             break;
         }
-        if let Err(Stop::Skip(code, _)) = charge_round(run, &size, lab) {
+        let charge = round_charge(run, &size);
+        if let Err(Stop::Skip(code, _)) = lab.hooks.charge(charge) {
             run.ended_by = Some(code);
             break;
         }
+        charged += charge;
         round(run, &size, lab);
         run.rounds += 1;
         pair(run, &limits.margins);
@@ -278,14 +282,13 @@ fn cost(case: &CaseRun, seen: &BlockCost, ops: u64) -> Cost {
     }
 }
 
-fn charge_round(run: &GroupRun<'_>, size: &Size, lab: &mut Lab<'_>) -> Result<(), Stop> {
-    let bytes = run
-        .cases
+/// Device bytes that a round will write, as far as the cases know.
+fn round_charge(run: &GroupRun<'_>, size: &Size) -> u64 {
+    run.cases
         .iter()
         .filter(|c| c.is_active())
         .map(|c| c.case.prepare_bytes + c.case.op_bytes * (size.ops + c.case.discard_ops))
-        .sum();
-    lab.hooks.charge(bytes)
+        .sum()
 }
 
 fn round(run: &mut GroupRun<'_>, size: &Size, lab: &mut Lab<'_>) {
