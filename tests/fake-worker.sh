@@ -12,7 +12,8 @@ row() {
     say "{\"event\":\"rows\",\"done\":$5,\"rows\":[{\"probe\":\"$1\",\"comparison\":\"$2\",\"case\":\"$3\",\"status\":\"ok\",\"ops\":$4,\"flushes_per_op\":1.0}]}"
 }
 planned() {
-    printf '{"probe":"%s","comparison":"%s","case":"%s","baseline":%s,"group":%s,"bytes":1048576,"seconds":1.5,"file_bytes":16777216}' "$@"
+    # The case's length tells a group's cases apart.
+    printf '{"probe":"%s","comparison":"%s","case":"%s","baseline":%s,"group":%s,"index":%s,"bytes":1048576,"seconds":1.5,"file_bytes":16777216}' "$@" "${#3}"
 }
 finish() {
     rmdir "$scratch" 2>/dev/null

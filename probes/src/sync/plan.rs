@@ -143,7 +143,7 @@ fn group(comparison: &str, weight: f64, cases: Vec<Case>) -> Group {
 fn case(name: &str, method: &str, pattern: Pattern) -> Case {
     let file_bytes = match pattern {
         Pattern::AtStart { .. } => SHORT_BYTES,
-        Pattern::Commit { .. } | Pattern::Bulk { .. } => WALKED_BYTES,
+        Pattern::Commit { .. } | Pattern::Bulk { .. } => WALKED_BYTES.max(pattern.most_bytes()),
     };
     let mut params: std::collections::BTreeMap<_, _> = pattern.params().into_iter().collect();
     params.insert("file_bytes", json!(file_bytes));
@@ -221,6 +221,7 @@ mod tests {
                 let way = way(case).unwrap();
                 assert_eq!(case.op_syncs, way.syncs(pattern.writes()), "{}", case.name);
                 assert_eq!(case.op_bytes % 512, 0);
+                assert!(case.file_bytes >= pattern.most_bytes());
                 let sized = match comparison.id.as_str() {
                     "commit" | "newer-calls" => 1000,
                     "commit-64k" => 65536,
@@ -232,6 +233,15 @@ mod tests {
             }
         }
         assert_eq!(judged, ["commit", "commit-64k", "bulk"]);
+    }
+
+    #[test]
+    fn a_commit_larger_than_the_file_gets_a_larger_file() {
+        let request = Request {
+            commit_bytes: Some(6 << 20),
+            ..Request::default()
+        };
+        assert!(groups(&request)[0].cases[0].file_bytes > 6 << 20);
     }
 
     #[test]
