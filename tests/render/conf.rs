@@ -131,18 +131,28 @@ fn the_report_ends_with_its_values() {
     for (name, report) in fixtures() {
         if report.targets.iter().any(|t| !t.rows.is_empty()) {
             let table = render("table", &report, Some(80));
-            let (_, end) = table.split_once("\npostgresql.conf\n").expect(&name);
-            assert_eq!(active_lines(end), active_lines(&render("conf", &report, None)), "{name}");
+            let (_, end) = table.split_once("\npostgresql.conf\n").expect(name);
+            assert_eq!(
+                active_lines(end),
+                active_lines(&render("conf", &report, None)),
+                "{name}"
+            );
             assert!(!end.contains("hint:"), "{name}");
             for setting in report.targets.iter().flat_map(|t| &t.not_tested) {
-                assert!(end.contains(&setting.setting), "{name}: {}", setting.setting);
+                assert!(
+                    end.contains(&setting.setting),
+                    "{name}: {}",
+                    setting.setting
+                );
             }
         }
     }
 }
 
 fn active_lines(text: &str) -> Vec<&str> {
-    text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).collect()
+    text.lines()
+        .filter(|l| !l.is_empty() && !l.starts_with('#'))
+        .collect()
 }
 
 proptest! {
