@@ -109,7 +109,12 @@ fn mounts_again() -> Checked {
         exe().display()
     );
     let program = place.script("drop", &body)?;
-    let document = place.run(place.walprobe().arg("--drop-caches-cmd").arg(program))?;
+    let document = place.run(
+        place
+            .walprobe_for("24")
+            .arg("--drop-caches-cmd")
+            .arg(program),
+    )?;
     measured(&document, COLD)?;
     measured(&document, OTHER)?;
     let cold = row(&document, COLD)?;
