@@ -98,9 +98,12 @@ fn cold_chunks_wait_for_reads() -> Checked {
         ("overwrite", "cold"),
     ] {
         let row = row(comparison, case)?;
-        // Not slower is said of something that was measured.
+        // Not slower is said of something that was measured. The image lies in memory, where a sync
+        // costs so little that finding a page for a cold write may show; a read would be ten times it.
         let judged = row.verdict.is_some() && row.ratio.is_some();
-        if !judged || row.verdict == Some(Verdict::Slower) || row.own_bytes_read != Some(0) {
+        let clearly_slower =
+            row.verdict == Some(Verdict::Slower) && row.ratio_low.is_none_or(|low| low > 1.1);
+        if !judged || clearly_slower || row.own_bytes_read != Some(0) {
             return Err(Problem::Failed(told(row)));
         }
     }
