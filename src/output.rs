@@ -6,6 +6,7 @@
 //! time ([`writer`]). FIFOs, character devices and descriptors of ours (`/dev/fd/63`) are
 //! written once, at the end ([`direct`]). Nothing is ever written to a block device.
 
+mod aside;
 mod direct;
 mod file;
 pub(crate) mod writer;
@@ -265,8 +266,7 @@ fn place(format: &'static str, given: &str, force: bool) -> Result<Place, Failur
         given: given.to_owned(),
         force,
     });
-    let answer =
-        asked.and_then(|asked| asked.answer(&mut Stopwatch::start(), CHECKING, &|| false));
+    let answer = asked.and_then(|asked| asked.answer(&mut Stopwatch::start(), CHECKING, &|| false));
     match answer.map_err(|e| refuse(&e.why))? {
         Answer::Checked(Checked::File { path, stamp }) => Ok(Place::File {
             path,
@@ -307,8 +307,7 @@ pub fn each_once(dirs: &[String]) -> Result<(), Failure> {
         return Ok(());
     }
     let asked = ask(&Ask::Identify(dirs.to_vec()));
-    let answer =
-        asked.and_then(|asked| asked.answer(&mut Stopwatch::start(), CHECKING, &|| false));
+    let answer = asked.and_then(|asked| asked.answer(&mut Stopwatch::start(), CHECKING, &|| false));
     // One that does not answer is told of when it is looked at.
     let Ok(Answer::Identities(identities)) = answer else {
         return Ok(());

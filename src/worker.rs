@@ -75,11 +75,7 @@ impl Child {
         Self::start_program(SELF.as_ref(), arguments, first_line)
     }
 
-    fn start_program(
-        program: &OsStr,
-        arguments: &[&str],
-        first_line: String,
-    ) -> io::Result<Self> {
+    fn start_program(program: &OsStr, arguments: &[&str], first_line: String) -> io::Result<Self> {
         let mut process = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())

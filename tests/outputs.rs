@@ -201,7 +201,10 @@ fn no_two_documents_go_to_one_place() {
         (&["--conf", "/dev/fd/1"], "give --conf a file"),
         (&["--json", "/proc/self/fd/1"], "standard output gets"),
         (&["--json", "x", "--csv", "x"], "x is asked for twice"),
-        (&["--json", "x", "--csv", "./x"], "x and ./x are the same file"),
+        (
+            &["--json", "x", "--csv", "./x"],
+            "./x and x are the same file",
+        ),
         (
             &["--json", "r", "--csv", "link", "--force"],
             "are the same file",
@@ -274,7 +277,6 @@ fn what_appears_or_changes_during_the_run_is_kept() {
 #[test]
 fn the_loss_of_an_output_is_the_exit_code() {
     let stage = Stage::new();
-    // Too big for the pipe, so that its reader has to read.
     fifo(&stage.out("fifo"));
     let ended = stage.all("good", &["--json", "fifo"]);
     assert_eq!(ended.code, Some(3), "without a reader: {}", ended.stderr);

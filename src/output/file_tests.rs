@@ -44,9 +44,24 @@ fn set_mode(path: &Path, mode: u32) {
 fn only_what_walprobe_wrote_in_this_format_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let formats = [
-        ("json", JSON, r#"{"schema": 1, "tool": {"name": "x"}}"#, "a JSON report"),
-        ("csv", "schema,run_id,started_at\n1,2,3\n", JSON, "a CSV report"),
-        ("conf", "# walprobe 0.1.0\n", "# my settings\n", "a file of settings"),
+        (
+            "json",
+            JSON,
+            r#"{"schema": 1, "tool": {"name": "x"}}"#,
+            "a JSON report",
+        ),
+        (
+            "csv",
+            "schema,run_id,started_at\n1,2,3\n",
+            JSON,
+            "a CSV report",
+        ),
+        (
+            "conf",
+            "# walprobe 0.1.0\n",
+            "# my settings\n",
+            "a file of settings",
+        ),
     ];
     for (format, mine, other, called) in formats {
         let path = dir.path().join(format);
@@ -191,7 +206,10 @@ fn places_that_cannot_be_written_are_refused_with_their_path() {
     let dir = tempfile::tempdir().unwrap();
     let missing = dir.path().join("no/such/r.json");
     let message = checked("json", &missing, false).unwrap_err();
-    assert!(message.contains("no/such/r.json: No such file"), "{message}");
+    assert!(
+        message.contains("no/such/r.json: No such file"),
+        "{message}"
+    );
     for path in [dir.path(), Path::new("/dev"), Path::new("/proc/self/fd")] {
         let message = checked("json", path, true).unwrap_err();
         assert!(message.contains("is a directory"), "{message}");
