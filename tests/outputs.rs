@@ -216,7 +216,7 @@ fn no_two_documents_go_to_one_place() {
         assert!(ended.stderr.contains(why), "{options:?}: {}", ended.stderr);
     }
     for script in [
-        r#""$0" all "$1" --json new >new"#,
+        r#""$0" all "$1" --force --json new >new"#,
         r#""$0" all "$1" --json /dev/fd/3 3>&1 | cat"#,
     ] {
         let ended = stage.shell(&format!("set -o pipefail; {script}"));
