@@ -236,6 +236,13 @@ impl Draft {
                 .any(|t| t.rows.iter().any(internal))
     }
 
+    /// Whether something of ours was left in a directory that is not itself at fault.
+    #[must_use]
+    pub fn littered(&self) -> bool {
+        let mut targets = self.report.targets.iter();
+        targets.any(|t| !t.left_behind.is_empty() && t.status != TargetStatus::Fault)
+    }
+
     /// Closes the report. `signal`: the one that interrupted it.
     #[must_use]
     pub fn finish(mut self, signal: Option<i32>) -> Report {

@@ -38,6 +38,8 @@ pub enum Job {
     Clean(String),
     /// Hidden: the child that measures.
     Worker,
+    /// The child that writes output files.
+    WorkerWrite,
     /// Hidden: the child that cleans.
     WorkerClean {
         /// The directory that was measured.
@@ -84,6 +86,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Job, clap:
         "list" => Ok(Job::List),
         "explain" => Ok(Job::Explain(matches.get_one::<String>("name").cloned())),
         "clean" => Ok(Job::Clean(dir(matches))),
+        "worker" if matches.get_flag("write") => Ok(Job::WorkerWrite),
         "worker" => Ok(match matches.get_one::<String>("clean") {
             Some(dir) => Job::WorkerClean {
                 dir: dir.clone(),
@@ -151,7 +154,8 @@ pub fn command() -> Command {
                 .about("A child process of walprobe")
                 .hide(true)
                 .arg(clap::Arg::new("clean").long("clean").value_name("DIR"))
-                .arg(clap::Arg::new("run").long("run").value_name("ID")),
+                .arg(clap::Arg::new("run").long("run").value_name("ID"))
+                .arg(clap::Arg::new("write").long("write").action(clap::ArgAction::SetTrue)),
         )
         .after_help(after_help())
 }

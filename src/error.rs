@@ -54,7 +54,8 @@ pub const TABLE: &[(&str, &str)] = &[
     ),
     (
         "3",
-        "walprobe itself failed, or `clean` could not remove everything",
+        "walprobe itself failed, an output could not be written, or something it made could not be \
+         removed (0 where the directory is at fault: see left_behind)",
     ),
     (
         "128+N",

@@ -60,6 +60,7 @@ pub fn main() -> ExitCode {
     match job {
         // A panic here is the parent's to report.
         Job::Worker => worker_child::measure().into(),
+        Job::WorkerWrite => output::writer::serve().into(),
         Job::WorkerClean { dir, run_id } => worker_child::clean_up(&dir, run_id.as_deref()).into(),
         job => {
             close_all_on_exec();
@@ -78,7 +79,7 @@ fn parent(job: Job) -> Exit {
         Job::List => Ok(stdout(&list::list())),
         Job::Explain(name) => explain::command(name.as_deref()),
         Job::Clean(dir) => clean::command(&dir),
-        Job::Worker | Job::WorkerClean { .. } => Ok(Exit::Broken),
+        Job::Worker | Job::WorkerWrite | Job::WorkerClean { .. } => Ok(Exit::Broken),
     };
     ended.unwrap_or_else(|failure| {
         failure.say();

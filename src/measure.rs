@@ -9,7 +9,7 @@ use crate::{
     assemble::{Draft, Head},
     cli::{FIRST_PROBE, Facts, Measure},
     error::{Exit, Failure},
-    output::Outputs,
+    output::{Outputs, each_once},
     plan,
     progress::Console,
     publish,
@@ -95,6 +95,7 @@ pub fn facts(options: Facts) -> Result<Exit, Failure> {
 }
 
 fn run(task: Task) -> Result<Exit, Failure> {
+    each_once(&task.dirs)?;
     let outputs = check_outputs(&task)?;
     let signals =
         Signals::catch().map_err(|e| Failure::broken(format!("cannot catch signals: {e}")))?;
@@ -125,7 +126,7 @@ fn run(task: Task) -> Result<Exit, Failure> {
     run.console.clear();
     Ok(publish::publish(
         run.draft,
-        &run.outputs,
+        run.outputs,
         &run.signals,
         &run.task.show,
         &run.task.dirs,

@@ -26,13 +26,13 @@ use crate::{
 #[must_use]
 pub fn publish(
     draft: Draft,
-    outputs: &Outputs,
+    mut outputs: Outputs,
     signals: &Signals,
     show: &Show,
     given: &[String],
 ) -> Exit {
-    let signal = signals.first();
-    let mut fine = !draft.broken();
+    let mut signal = signals.first();
+    let mut fine = !draft.broken() && !draft.littered();
     let mut report = draft.finish(signal);
     if let Some(signal) = signal {
         complain(&format!("interrupted by {}", signals::name(signal)));
@@ -55,7 +55,11 @@ pub fn publish(
             }
         };
     }
-    fine &= write_files(&report, outputs);
+    let (written, interrupted) = write_files(&report, &mut outputs, signals);
+    fine &= written;
+    if interrupted {
+        signal = signals.first();
+    }
     // What was to be saved is saved: from here on a signal may end the process.
     signals.end_at_once();
     match document(&show.format, &report, &show.options()) {
@@ -98,22 +102,26 @@ fn advised(report: &Report) -> Result<Report, String> {
     })
 }
 
-/// Whether all could be written.
-fn write_files(report: &Report, outputs: &Outputs) -> bool {
+/// Whether all could be written, and whether a signal ended the attempt.
+fn write_files(report: &Report, outputs: &mut Outputs, signals: &Signals) -> (bool, bool) {
     let mut fine = true;
+    let mut documents = Vec::new();
     for format in RENDERERS.iter().map(|r| r.name()) {
         if outputs.formats().all(|f| f != format) {
             continue;
         }
-        let written = document(format, report, &Options::default())
-            .map_err(|e| vec![e])
-            .and_then(|text| outputs.finish(format, &text));
-        if let Err(messages) = written {
-            messages.iter().for_each(|m| complain(m));
-            fine = false;
+        match document(format, report, &Options::default()) {
+            Ok(text) => documents.push((format, text)),
+            Err(e) => {
+                complain(&e);
+                fine = false;
+            }
         }
     }
-    fine
+    let before = signals.count();
+    let finished = outputs.finish(&documents, &|| signals.count() > before);
+    finished.failed.iter().for_each(|m| complain(m));
+    (fine && finished.failed.is_empty(), finished.interrupted)
 }
 
 fn complain(message: &str) {

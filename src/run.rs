@@ -221,7 +221,11 @@ impl Run {
             publish::document("json", report, &Options::default())
         };
         match document {
-            Ok(text) => self.outputs.save("json", &text),
+            Ok(text) => {
+                let before = self.signals.count().max(1);
+                let stop = || self.signals.count() > before;
+                self.outputs.save("json", &text, &stop);
+            }
             Err(e) => self
                 .console
                 .note(&format!("walprobe: cannot save the report: {e}")),
@@ -298,6 +302,9 @@ impl Run {
             }
             Ending::NoAnswer(silent) => {
                 format!("a call did not answer for {} s", silent.as_secs())
+            }
+            Ending::Overdue if outcome.asked == Some(Why::Signal) && self.signals.count() > 1 => {
+                "stopped at once".to_owned()
             }
             Ending::Overdue => "the worker did not stop in time".to_owned(),
             Ending::Died(how) => format!("the worker {how}"),

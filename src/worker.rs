@@ -8,6 +8,7 @@
 //! since whoever inherited the other end may keep it for ever.
 
 use std::{
+    ffi::{OsStr, OsString},
     io::{self, BufRead, BufReader, Read, Write as _},
     os::unix::process::{CommandExt as _, ExitStatusExt as _},
     process::{Child as Process, Command, ExitStatus, Stdio},
@@ -30,6 +31,9 @@ const LINE_BYTES: u64 = 64 << 20;
 const STDERR_LINE_BYTES: u64 = 4 << 10;
 /// Lines that may wait: a child that talks faster than we listen has to wait too.
 const WAITING: usize = 256;
+
+/// This program. Right even when its file was replaced or removed since we started.
+const SELF: &str = "/proc/self/exe";
 
 /// What a child said.
 #[derive(Debug)]
@@ -60,7 +64,19 @@ impl Child {
     /// # Errors
     /// The system refuses a process, a pipe or a thread.
     pub fn start(arguments: &[&str], first_line: String) -> io::Result<Self> {
-        let mut process = Command::new(program())
+        Self::start_program(&program(), arguments, first_line)
+    }
+
+    /// As [`Self::start`], for children that are never played in tests.
+    ///
+    /// # Errors
+    /// The system refuses a process, a pipe or a thread.
+    pub fn start_own(arguments: &[&str], first_line: String) -> io::Result<Self> {
+        Self::start_program(SELF.as_ref(), arguments, first_line)
+    }
+
+    fn start_program(program: &OsStr, arguments: &[&str], first_line: String) -> io::Result<Self> {
+        let mut process = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -165,13 +181,12 @@ pub fn how(status: Option<ExitStatus>) -> String {
 }
 
 /// This program; in builds for tests, the one that plays the child.
-fn program() -> std::ffi::OsString {
+fn program() -> OsString {
     #[cfg(debug_assertions)]
     if let Some(program) = std::env::var_os("WALPROBE_TEST_WORKER") {
         return program;
     }
-    // Right even when the file was replaced or removed since we started.
-    "/proc/self/exe".into()
+    SELF.into()
 }
 
 fn background(work: impl FnOnce() + Send + 'static) -> io::Result<()> {

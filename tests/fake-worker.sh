@@ -87,6 +87,12 @@ case "$FAKE" in
         row sync commit fdatasync 100 true
         row sync commit fsync 101 true
         finish '"time"' ;;
+    litters)
+        row sync commit fdatasync 100 true
+        row sync commit fsync 101 true
+        row recycle life new+zero 3 true
+        say "{\"event\":\"done\",\"bytes_written\":4096,\"left_behind\":[\"$scratch\"],\"fault\":null,\"ended_by\":null}"
+        exit 0 ;;
     forgets) finish null ;;
     never) hang ;;
     floods) yes '{"event":"alive","bytes_written":4096}' ;;

@@ -135,7 +135,7 @@ impl Place {
 
     /// Runs it to its end: exit code 0, one good document, the user's files as they were.
     fn run(&self, invocation: Invocation) -> Checked<Document> {
-        let document = self.run_only(invocation)?;
+        let document = self.run_only(invocation, 0)?;
         self.bystanders.untouched()?;
         let left = &document.report.targets[0].left_behind;
         if !left.is_empty() {
@@ -144,10 +144,10 @@ impl Place {
         Ok(document)
     }
 
-    /// The same where the directory may be gone.
-    fn run_only(&self, invocation: Invocation) -> Checked<Document> {
+    /// The same where the directory may be gone, and what is left in it is the exit code.
+    fn run_only(&self, invocation: Invocation, code: i32) -> Checked<Document> {
         let finished = invocation.run(LIMIT)?;
-        finished.expect_code(0)?;
+        finished.expect_code(code)?;
         let document = Document::read(&finished.stdout)?;
         document.check()?;
         Ok(document)

@@ -5,6 +5,7 @@
 //! - `refused::*`: exit code 2, an empty stdout, nothing touched;
 //! - `kill::*`: SIGKILL at random moments and at each pause point, then `walprobe clean`;
 //! - `hang::*`: an operation that never returns;
+//! - `outputs::*`: an output that is a device, or on a filesystem that hangs;
 //! - `user::*`: the same without root.
 //!
 //! Each trial plants files of the user's, some of which look like walprobe's own, and reads the
@@ -28,6 +29,8 @@ use walprobe_test_support::{Checked, stale};
 mod hang;
 #[path = "safety/kill.rs"]
 mod kill;
+#[path = "safety/outputs.rs"]
+mod outputs;
 #[path = "safety/refused.rs"]
 mod refused;
 #[path = "safety/stdout.rs"]
@@ -52,11 +55,12 @@ fn main() -> ExitCode {
         .and_then(|seed| seed.parse().ok())
         .unwrap_or_else(|| fastrand::u64(..1_000_000));
     eprintln!("WALPROBE_TEST_SEED={seed}");
-    let groups: [fn(u64) -> Vec<Trial>; 5] = [
+    let groups: [fn(u64) -> Vec<Trial>; 6] = [
         stdout::trials,
         refused::trials,
         kill::trials,
         hang::trials,
+        outputs::trials,
         user::trials,
     ];
     let trials = groups.iter().flat_map(|group| group(seed)).collect();

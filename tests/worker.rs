@@ -307,6 +307,21 @@ fn what_could_not_be_cleaned_up_is_named() {
 }
 
 #[test]
+fn what_is_left_where_nothing_is_at_fault_is_the_exit_code() {
+    for (fake, options) in [("litters", &[][..]), ("stops-late", &["--time", "1"])] {
+        let stage = Stage::new();
+        let mut command = stage.command(fake, &["all", "--format", "json", stage.str()]);
+        command.args(options).env("FAKE_CLEAN", "left");
+        let ended = Ended::of(command);
+        assert_eq!(ended.code, Some(3), "{fake}: {}", ended.stderr);
+        let target = &ended.report().targets[0];
+        assert_eq!(target.status, TargetStatus::Ok, "{fake}");
+        assert_eq!(target.left_behind.len(), 1, "{fake}");
+        assert!(ended.stderr.contains("hint: walprobe clean"), "{fake}");
+    }
+}
+
+#[test]
 fn a_flood_of_events_ends_with_the_time() {
     let stage = Stage::new();
     let ended = stage.all("floods", &["--time", "1"]);
@@ -481,6 +496,11 @@ fn a_child_that_does_not_stop_is_killed_after_its_grace_or_a_second_signal() {
         let report = ended.report();
         assert_eq!(report.ended_by, EndedBy::Sigint);
         assert_eq!(rows(&report)[3], "skipped interrupted 0");
+        let said = ["did not stop in time", "stopped at once"];
+        for (at, said) in said.iter().enumerate() {
+            let wanted = at + 1 == signals;
+            assert_eq!(ended.stderr.contains(said), wanted, "{}", ended.stderr);
+        }
         stage.is_clean();
         took.push(ended.took);
     }

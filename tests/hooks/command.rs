@@ -139,7 +139,7 @@ fn mounts_again() -> Checked {
 fn closes_the_mount() -> Checked {
     let place = Place::new()?;
     let program = place.script("drop", "umount \"$POINT\"\n")?;
-    let document = place.run_only(place.walprobe().arg("--drop-caches-cmd").arg(program))?;
+    let document = place.run_only(place.walprobe().arg("--drop-caches-cmd").arg(program), 3)?;
     // The second call, for the witness, finds nothing to unmount.
     ended(&document, "need-hook", &["the directory is gone"])?;
     let other = row(&document, OTHER)?;

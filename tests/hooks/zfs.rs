@@ -95,7 +95,7 @@ fn pool_in_use() -> Checked {
 
 fn import_fails() -> Checked {
     let place = place()?;
-    let document = place.run_only(walprobe(&place).env("FAKE_LOST", "1"))?;
+    let document = place.run_only(walprobe(&place).env("FAKE_LOST", "1"), 3)?;
     let words = ["no such pool", "run zpool import -d", "directory is gone"];
     ended(&document, "need-hook", &words)?;
     if document.report.targets[0].left_behind.len() != 1 {
