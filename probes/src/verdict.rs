@@ -23,6 +23,7 @@ use crate::{
 
 mod elsewhere;
 mod grounds;
+mod journal;
 mod known;
 mod layers;
 mod pool;

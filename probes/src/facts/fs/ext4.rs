@@ -3,10 +3,16 @@
 //! `/proc/fs/ext4/DEV/options` lists every option in effect (Documentation/admin-guide/
 //! ext4.rst). mountinfo shows only what differs from the superblock's own defaults, so an
 //! option that is not there says nothing.
+//!
+//! The journal may lie on a device of its own (mke2fs(8), `-J device=`), which no option
+//! tells. `/proc/fs/jbd2` has a directory for each journal: `sda1-8` for one in inode 8 of
+//! `sda1`, `sdb1` for one that is a device; and the journal's kernel thread bears that name.
+
+use std::fs;
 
 use super::Subject;
 use crate::{
-    facts::{absent, known, put},
+    facts::{Roots, absent, block::Block, known, put},
     report::{Fact, FactMap},
 };
 
@@ -76,5 +82,52 @@ impl Options<'_> {
             Some(mode) => known(mode, self.subject.source("/proc/self/mountinfo")),
             None => absent(&self.source, &self.why),
         }
+    }
+}
+
+const JOURNALS: &str = "/proc/fs/jbd2";
+
+/// Kernels before 5.17 cut a thread's name off after so many bytes.
+const THREAD_NAME: usize = 15;
+
+/// The journal's device, or why it is not known; none where the journal lies within the
+/// filesystem, where there is none, and where nothing can be read of it.
+pub(in crate::facts) fn journal_device(
+    name: &str,
+    roots: &Roots,
+) -> Option<Result<Block, String>> {
+    let options = roots.text(&format!("/proc/fs/ext4/{name}/options")).ok()?;
+    // A filesystem without a journal has no data mode.
+    options.lines().find(|o| o.starts_with("data="))?;
+    let journals: Vec<String> = fs::read_dir(roots.at(JOURNALS))
+        .ok()?
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    let is_within = |journal: &String| {
+        let inode = journal.strip_prefix(name).and_then(|j| j.strip_prefix('-'));
+        inode.is_some_and(|inode| inode.bytes().all(|b| b.is_ascii_digit()))
+    };
+    if journals.iter().any(is_within) {
+        return None;
+    }
+    Some(by_thread(name, &journals, roots))
+}
+
+/// The thread is told by a number of this process's own namespace, 0 where it is of none.
+fn by_thread(name: &str, journals: &[String], roots: &Roots) -> Result<Block, String> {
+    let thread = roots.text(&format!("/sys/fs/ext4/{name}/journal_task"))?;
+    let comm = roots.text(&format!("/proc/{thread}/comm"))?;
+    let told = comm
+        .strip_prefix("jbd2/")
+        .ok_or_else(|| format!("{comm} is no journal's thread"))?;
+    let is_cut = comm.len() == THREAD_NAME;
+    let mut found = journals
+        .iter()
+        .filter(|journal| *journal == told || (is_cut && journal.starts_with(told)))
+        .filter_map(|journal| Block::at(&roots.at(&format!("/sys/class/block/{journal}"))));
+    match (found.next(), found.next()) {
+        (Some(block), None) => Ok(block),
+        _ => Err(format!("no one device is the journal {told}")),
     }
 }
