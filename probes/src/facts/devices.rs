@@ -108,7 +108,9 @@ pub(super) fn with_journal(block: Block, roots: &Roots) -> Vec<Member> {
         role: Some("journal"),
         group: None,
     });
-    std::iter::once(Member::from(block)).chain(journal).collect()
+    std::iter::once(Member::from(block))
+        .chain(journal)
+        .collect()
 }
 
 /// Why there are none stands in the fact `zfs.vdevs`.

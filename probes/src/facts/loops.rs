@@ -82,7 +82,10 @@ fn at_path(
 /// reached, else by its number alone.
 fn by_device(dev: (u32, u32), roots: &Roots) -> Option<Backing> {
     let mounts = mountinfo::parse(&roots.bytes("/proc/self/mountinfo").ok()?);
-    let mut listed = mounts.into_iter().filter(|mount| mount.dev == dev).peekable();
+    let mut listed = mounts
+        .into_iter()
+        .filter(|mount| mount.dev == dev)
+        .peekable();
     let fs_type = listed.peek().map(|mount| mount.fs_type.clone());
     for mount in listed {
         let Ok(held) = roots.held(&mount.point) else {

@@ -142,13 +142,7 @@ pub(super) fn not_written(devices: &[&Device], check: &Check<'_>, case: &mut Jud
 
 pub(super) fn unclear(devices: &[&Device], found: &Found<'_>, case: &mut Judged) {
     for device in devices {
-        counted(
-            "device-flushes",
-            Weight::Limits,
-            &[device],
-            found,
-            case,
-        );
+        counted("device-flushes", Weight::Limits, &[device], found, case);
     }
     if !devices.is_empty() {
         case.say(

@@ -3,7 +3,11 @@
 //! A sync of data that lie where they lay need not touch it; one of a growing file must. So
 //! only the latter is counted, and flushes must be seen there as on any other device.
 
-use super::{Check, FLUSHED, Judged, UNFLUSHED, grounds, layers::{is_drowned, per_sync}, stack};
+use super::{
+    Check, FLUSHED, Judged, UNFLUSHED, grounds,
+    layers::{is_drowned, per_sync},
+    stack,
+};
 use crate::{
     facts::{Facts, counts_no_flushes},
     report::Device,

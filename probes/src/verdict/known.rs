@@ -258,7 +258,9 @@ fn unseen_files(facts: &Facts, case: &mut Judged) {
         );
         case.say(
             NotProvable,
-            format!("a flush of {name} is a sync of its file, and {which} cannot be seen from here"),
+            format!(
+                "a flush of {name} is a sync of its file, and {which} cannot be seen from here"
+            ),
         );
     }
 }
@@ -277,7 +279,9 @@ fn unseen_journals(facts: &Facts, case: &mut Judged) {
         );
         case.say(
             NotProvable,
-            format!("the journal of {of} lies on another device, and which one cannot be seen from here"),
+            format!(
+                "the journal of {of} lies on another device, and which one cannot be seen from here"
+            ),
         );
     }
 }

@@ -151,7 +151,8 @@ pub(super) fn drops(
     // One that writes through may have taken them all.
     if flushes >= above * DROPPED
         || flushes >= found.syncs() * FLUSHED
-        || all.iter().any(Group::needs_no_flush) {
+        || all.iter().any(Group::needs_no_flush)
+    {
         return false;
     }
     grounds::counted(

@@ -92,10 +92,7 @@ const THREAD_NAME: usize = 15;
 
 /// The journal's device, or why it is not known; none where the journal lies within the
 /// filesystem, where there is none, and where nothing can be read of it.
-pub(in crate::facts) fn journal_device(
-    name: &str,
-    roots: &Roots,
-) -> Option<Result<Block, String>> {
+pub(in crate::facts) fn journal_device(name: &str, roots: &Roots) -> Option<Result<Block, String>> {
     let options = roots.text(&format!("/proc/fs/ext4/{name}/options")).ok()?;
     // A filesystem without a journal has no data mode.
     options.lines().find(|o| o.starts_with("data="))?;
