@@ -128,3 +128,65 @@ fn by_thread(name: &str, journals: &[String], roots: &Roots) -> Result<Block, St
         _ => Err(format!("no one device is the journal {told}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    const THREAD: &str = "jbd2/sdb1";
+
+    /// A tree with the ext4 `sda1`: its options, its journal's thread, the journals of all.
+    fn told(options: &str, thread: &str, journals: &[&str]) -> Option<Result<String, String>> {
+        let tree = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = tree.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("proc/fs/ext4/sda1/options", options);
+        write("sys/fs/ext4/sda1/journal_task", "77\n");
+        write("proc/77/comm", thread);
+        for journal in journals {
+            write(&format!("proc/fs/jbd2/{journal}/info"), "");
+        }
+        for device in ["sda1", "sdb1", "nvme0n1p12"] {
+            write(&format!("sys/class/block/{device}/size"), "8\n");
+        }
+        let roots = Roots {
+            proc: tree.path().join("proc"),
+            sys: tree.path().join("sys"),
+            root: Path::new(tree.path()).to_owned(),
+            recorded: None,
+        };
+        journal_device("sda1", &roots).map(|found| found.map(|block| block.name))
+    }
+
+    #[test]
+    fn a_journal_within_is_no_device() {
+        let ordered = "rw\nbarrier\ndata=ordered\n";
+        assert_eq!(told(ordered, "jbd2/sda1-8", &["sda1-8", "sdb1"]), None);
+        // There is none, or nothing tells of any.
+        assert_eq!(told("rw\nbarrier\n", THREAD, &["sdb1"]), None);
+        assert_eq!(told(ordered, THREAD, &[]), None);
+    }
+
+    #[test]
+    fn a_journal_elsewhere_is_told_by_its_thread() {
+        let ordered = "rw\ndata=ordered\n";
+        let found = |thread: &str, journals: &[&str]| told(ordered, thread, journals).unwrap();
+        assert_eq!(found(THREAD, &["sdb1", "sdc1-8"]), Ok("sdb1".to_owned()));
+        // Cut off after 15 bytes, and one device it may be.
+        let long = ["nvme0n1p12", "nvme0n1p9-8"];
+        assert_eq!(found("jbd2/nvme0n1p12", &long), Ok("nvme0n1p12".to_owned()));
+        for (thread, journals) in [
+            // Another's thread has that number in another namespace.
+            ("bash", ["sdb1", "sdc1-8"]),
+            (THREAD, ["sdc1", "sda10-8"]),
+            ("jbd2/sdd1", ["sdd1", "sdb1"]),
+        ] {
+            assert!(found(thread, &journals).is_err(), "{thread}");
+        }
+    }
+}
