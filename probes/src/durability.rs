@@ -8,8 +8,12 @@ use crate::{
     facts::{Facts, Roots, mountstats},
     files::{PAGE_BYTES, WalFile},
     request::Request,
-    sys::buffer::Buffer,
+    sys::{buffer::Buffer, sync_range},
 };
+
+mod windows;
+
+use windows::Windows;
 
 /// Syncs of each kind.
 pub const SYNCS: u64 = 64;
@@ -100,17 +104,20 @@ impl Study for Check {
             file.fsync()?;
         }
         lab.hooks.settle()?;
-        let before = lab.counters.read();
-        let flushes_before = lab.counters.flushes_by_device();
+        let mut windows = Windows::new(lab.counters);
+        let mut beside = self.kind != Kind::WriteOnly && lab.quiet.flushes_per_s > 0.0;
+        if beside {
+            lab.hooks.charge(self.writes * PAGE_BYTES)?;
+        }
         let roots = Roots::default();
         let requests_before = mountstats::read(lab.facts, &roots);
-        let from = lab.clock.now_ns();
-        lap.leg("commit", 1.0);
         for n in 0..self.writes {
             if lap.interrupted() {
                 return Err(Stop::Interrupted);
             }
             page.stamp(n + 1);
+            lap.leg("commit", 1.0);
+            windows.open(lab.counters, lab.clock);
             lap.start();
             file.pwrite_all(&page, n * PAGE_BYTES)?;
             lap.mark("write");
@@ -125,32 +132,29 @@ impl Study for Check {
             }
             lap.done();
             lap.wrote(PAGE_BYTES);
+            windows.close(lab.counters, lab.clock);
+            if beside {
+                lap.leg("", 0.0);
+                windows.open_beside(lab.counters);
+                file.pwrite_all(&page, n * PAGE_BYTES)?;
+                beside = sync_range::write_and_wait(file.fd(), n * PAGE_BYTES, PAGE_BYTES).is_ok();
+                if beside {
+                    windows.close_beside(lab.counters);
+                }
+            }
         }
         lap.leg("", 0.0);
-        let elapsed_ns = lab.clock.now_ns() - from;
-        let moved = lab.counters.read().since(&before);
-        seen.insert("elapsed_ms".to_owned(), json!(elapsed_ns as f64 / 1e6));
+        windows.tell(seen);
         if lab.counters.has_device() {
             seen.insert(
                 "quiet_flushes_per_s".to_owned(),
                 json!((lab.quiet.flushes_per_s * 100.0).round() / 100.0),
             );
-            seen.insert("device_writes".to_owned(), json!(moved.device_writes));
         }
         if let (Some(earlier), Some(now)) = (requests_before, mountstats::read(lab.facts, &roots)) {
             let sent = now.since(earlier);
             seen.insert("nfs_writes".to_owned(), json!(sent.writes));
             seen.insert("nfs_commits".to_owned(), json!(sent.commits));
-        }
-        if !flushes_before.is_empty() {
-            for ((device, after), (_, earlier)) in
-                lab.counters.flushes_by_device().iter().zip(&flushes_before)
-            {
-                seen.insert(
-                    format!("flushes.{device}"),
-                    json!(after.saturating_sub(*earlier)),
-                );
-            }
         }
         drop(file);
         folder.unlink(name)?;

@@ -23,6 +23,7 @@ use crate::{
 
 mod elsewhere;
 mod grounds;
+mod journal;
 mod known;
 mod layers;
 mod pool;
@@ -79,6 +80,60 @@ pub fn verdict(facts: &Facts, rows: &[Row], asked: bool) -> Durability {
     }
     known::limits(facts, &mut case);
     case.finish()
+}
+
+/// What a sync depends on and the administrator may change under way.
+const CHANGEABLE: [&str; 6] = [
+    "fs.type",
+    "fs.barrier",
+    "fs.journal_mode",
+    "overlay.volatile",
+    "cifs.strict_sync",
+    "zfs.sync",
+];
+
+/// The verdict where the mount did not stay as it was measured: of the two states the
+/// worse, and never one that recommends. None where nothing of that changed.
+#[must_use]
+pub fn changed(before: &Facts, after: &Facts, rows: &[Row], asked: bool) -> Option<Durability> {
+    let value = |facts: &Facts, name: &str| {
+        let fact = facts.get(name).filter(|fact| !fact.value.is_null());
+        fact.map(|fact| fact.value.clone())
+    };
+    // What could not be read the second time tells of no change.
+    let name = CHANGEABLE.into_iter().find(|name| {
+        let (was, is) = (value(before, name), value(after, name));
+        was.is_some() && is.is_some() && was != is
+    })?;
+    let text = |facts: &Facts| value(facts, name).unwrap_or_default().to_string();
+    let [was, is] = [before, after].map(|facts| verdict(facts, rows, asked));
+    let mut worse = if badness(is.verdict) > badness(was.verdict) {
+        is
+    } else {
+        was
+    };
+    let said = format!(
+        "{name} changed during the run from {} to {}",
+        text(before),
+        text(after)
+    );
+    if badness(worse.verdict) < badness(DurabilityVerdict::NotProvable) {
+        worse.verdict = DurabilityVerdict::NotProvable;
+        worse.text = format!("{said}: what was measured is of neither");
+    } else {
+        worse.text = format!("{}; {said}", worse.text);
+    }
+    worse.may_recommend = false;
+    let source = after.get(name).map(|fact| fact.source.clone());
+    worse.grounds.push(Ground {
+        id: "mount-changed".to_owned(),
+        weight: Weight::Limits,
+        value: json!(name),
+        unit: None,
+        source: source.unwrap_or_default(),
+        evidence: None,
+    });
+    Some(worse)
 }
 
 /// What has been said so far.

@@ -272,6 +272,13 @@ fn groups(
             durability: verdict::verdict(facts, &known, false),
         });
     }
+    // An administrator may have mounted it anew under way.
+    if let Ok(dir) = scratch.folder().and_then(|folder| folder.fd()) {
+        let after = facts::read(dir.as_fd(), &scratch.path, &Roots::default());
+        if let Some(durability) = verdict::changed(facts, &after, &known, asked) {
+            tell(&Event::Durability { durability });
+        }
+    }
     (world.spent(), ended_by(&known))
 }
 

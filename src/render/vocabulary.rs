@@ -14,7 +14,7 @@ pub const GROUNDS: &[(&str, &str)] = &[
     ),
     ("barriers-off", "write barriers are off"),
     ("zfs-sync-disabled", "the dataset has sync=disabled"),
-    ("preload", "a preloaded library swallows syncs"),
+    ("preload", "a preloaded library swallows syncs, or may"),
     (
         "device-flushes",
         "flushes counted by the filesystem's own devices",
@@ -50,6 +50,22 @@ pub const GROUNDS: &[(&str, &str)] = &[
     (
         "virtual-device",
         "a virtual device: the host below it cannot be seen",
+    ),
+    (
+        "backing-file-unseen",
+        "what the file below a loop device lies on cannot be seen from here",
+    ),
+    (
+        "journal-unseen",
+        "the filesystem's journal lies on a device that cannot be seen from here",
+    ),
+    (
+        "foreign-flushes",
+        "something else flushes the device as often as syncs might",
+    ),
+    (
+        "mount-changed",
+        "the mount or what it says of syncs changed during the run",
     ),
     ("stacked-filesystem", "the filesystem lies on another one"),
     (

@@ -55,6 +55,10 @@ const GROUNDS: &[&str] = &[
     "network-filesystem",
     "user-space-filesystem",
     "virtual-device",
+    "backing-file-unseen",
+    "journal-unseen",
+    "foreign-flushes",
+    "mount-changed",
     "stacked-filesystem",
     "not-asked",
 ];

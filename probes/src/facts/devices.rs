@@ -11,7 +11,7 @@ use std::path::Path;
 use super::{
     Roots,
     block::Block,
-    fs::{Family, btrfs, family, pool, xfs},
+    fs::{Family, btrfs, ext4, family, pool, xfs},
     loops,
     place::{Layers, Place},
 };
@@ -36,6 +36,8 @@ enum What {
     Block(Block),
     /// The path of a file that a pool uses as a device.
     File(String),
+    /// A device that is there and cannot be found, under a name of ours.
+    Unseen(String),
 }
 
 impl From<Block> for Member {
@@ -80,10 +82,13 @@ fn of_place(place: &Place, roots: &Roots) -> Vec<Member> {
     let Ok(answers) = &place.held.statx else {
         return Vec::new();
     };
-    let mut own: Vec<Member> = by_number(answers.dev, roots)
-        .map(Member::from)
-        .into_iter()
-        .collect();
+    let Some(block) = by_number(answers.dev, roots) else {
+        return Vec::new();
+    };
+    if kind == Family::Ext4 {
+        return with_journal(block, roots);
+    }
+    let mut own = vec![Member::from(block)];
     if kind == Family::Xfs {
         own.extend(xfs::log_device(place, roots).map(|block| Member {
             role: Some("log"),
@@ -91,6 +96,21 @@ fn of_place(place: &Place, roots: &Roots) -> Vec<Member> {
         }));
     }
     own
+}
+
+/// A device, and that of the journal where an ext4 on it keeps that elsewhere.
+pub(super) fn with_journal(block: Block, roots: &Roots) -> Vec<Member> {
+    let journal = ext4::journal_device(&block.name, roots).map(|found| Member {
+        what: match found {
+            Ok(block) => What::Block(block),
+            Err(_) => What::Unseen(format!("{}-journal", block.name)),
+        },
+        role: Some("journal"),
+        group: None,
+    });
+    std::iter::once(Member::from(block))
+        .chain(journal)
+        .collect()
 }
 
 /// Why there are none stands in the fact `zfs.vdevs`.
@@ -146,7 +166,7 @@ impl Walk<'_> {
     fn one(&mut self, member: Member, above: Option<&str>) {
         let name = match &member.what {
             What::Block(block) => block.name.clone(),
-            What::File(path) => path.clone(),
+            What::File(path) | What::Unseen(path) => path.clone(),
         };
         if self.trail.contains(&name) || self.found.len() >= MOST_DEVICES {
             return;
@@ -154,6 +174,7 @@ impl Walk<'_> {
         let (described, below) = match member.what {
             What::Block(block) => self.block(&block),
             What::File(path) => self.file(path),
+            What::Unseen(name) => (unseen(name), Vec::new()),
         };
         self.found.push(Device {
             above: above.map(str::to_owned),
@@ -206,5 +227,15 @@ impl Walk<'_> {
         };
         let below = layers.map(|layers| own(&layers, self.roots));
         (device, below.unwrap_or_default())
+    }
+}
+
+/// Nothing is known of it, and so nothing is claimed.
+fn unseen(name: String) -> Device {
+    Device {
+        name,
+        kind: "other".to_owned(),
+        is_virtual: Some(false),
+        ..Device::default()
     }
 }

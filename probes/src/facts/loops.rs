@@ -3,14 +3,15 @@
 //! The driver turns a flush into an fsync of the backing file, so the stack goes on below
 //! it. `/sys/block/loopN/loop/backing_file` is a path that may be deleted, or mean another
 //! file in this mount namespace: what is found there must be long enough for the device
-//! and, where the device may be asked, be the very inode it names.
+//! and, where the device may be asked, be the very inode it names. A file that is out of
+//! sight may still be known by the device of its filesystem; else the loop device is a leaf.
 
 use std::path::Path;
 
 use super::{
     Roots,
     block::Block,
-    devices::{Member, by_number, own},
+    devices::{Member, by_number, own, with_journal},
     fs::overlay,
     mountinfo,
     place::Layers,
@@ -77,18 +78,34 @@ fn at_path(
     })
 }
 
-/// The filesystem of a file that has no path here.
+/// The filesystem of a file that has no path here: told by a mount of it that can still be
+/// reached, else by its number alone.
 fn by_device(dev: (u32, u32), roots: &Roots) -> Option<Backing> {
     let mounts = mountinfo::parse(&roots.bytes("/proc/self/mountinfo").ok()?);
-    let listed = mounts.into_iter().find(|mount| mount.dev == dev);
-    let devices: Vec<Member> = by_number(dev, roots)
-        .map(Member::from)
+    let mut listed = mounts
         .into_iter()
-        .collect();
-    (listed.is_some() || !devices.is_empty()).then(|| Backing {
+        .filter(|mount| mount.dev == dev)
+        .peekable();
+    let fs_type = listed.peek().map(|mount| mount.fs_type.clone());
+    for mount in listed {
+        let Ok(held) = roots.held(&mount.point) else {
+            continue;
+        };
+        let layers = Layers::of(held, roots);
+        // What is found there may have been mounted over it.
+        if layers.top().mount.as_ref().is_ok_and(|m| m.id == mount.id) {
+            return Some(Backing {
+                path: None,
+                fs_type: type_of(&layers),
+                devices: own(&layers, roots),
+            });
+        }
+    }
+    let devices = by_number(dev, roots).map(|block| with_journal(block, roots));
+    (fs_type.is_some() || devices.is_some()).then(|| Backing {
         path: None,
-        fs_type: listed.map(|mount| mount.fs_type),
-        devices,
+        fs_type,
+        devices: devices.unwrap_or_default(),
     })
 }
 

@@ -140,15 +140,9 @@ pub(super) fn not_written(devices: &[&Device], check: &Check<'_>, case: &mut Jud
     );
 }
 
-pub(super) fn unclear(devices: &[&Device], check: &Check<'_>, case: &mut Judged) {
+pub(super) fn unclear(devices: &[&Device], found: &Found<'_>, case: &mut Judged) {
     for device in devices {
-        counted(
-            "device-flushes",
-            Weight::Limits,
-            &[device],
-            &check.fdatasync,
-            case,
-        );
+        counted("device-flushes", Weight::Limits, &[device], found, case);
     }
     if !devices.is_empty() {
         case.say(
@@ -159,6 +153,45 @@ pub(super) fn unclear(devices: &[&Device], check: &Check<'_>, case: &mut Judged)
             ),
         );
     }
+}
+
+/// Enough flushes were counted, and others flush the device as often.
+pub(super) fn drowned(devices: &[&Device], found: &Found<'_>, case: &mut Judged) {
+    if devices.is_empty() {
+        return;
+    }
+    for device in devices {
+        counted("device-flushes", Weight::Limits, &[device], found, case);
+    }
+    let name = "quiet_flushes_per_s";
+    let rate = found.row.observations.get(name).cloned();
+    case.ground(
+        "foreign-flushes",
+        Weight::Limits,
+        rate.clone().unwrap_or_default(),
+        Some("flushes_per_s"),
+        stack::stat_files(devices),
+        rate.map(|_| found.observation(name)),
+    );
+    case.say(
+        NotProvable,
+        format!(
+            "others flush {} so often that the syncs' own flushes cannot be told from theirs",
+            stack::names(devices)
+        ),
+    );
+}
+
+/// The filesystem's journal, on a device of its own.
+pub(super) fn journal_flushed(device: &Device, found: &Found<'_>, case: &mut Judged) {
+    counted("device-flushes", Weight::For, &[device], found, case);
+    case.say(
+        FlushesSeen,
+        format!(
+            "each sync of a growing file sent a flush to the journal on {}",
+            device.name
+        ),
+    );
 }
 
 pub(super) fn uncounted(devices: &[&Device], case: &mut Judged) {

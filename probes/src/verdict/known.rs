@@ -7,7 +7,7 @@ use crate::{
     facts::{Facts, Family, family, preload},
     report::{
         Device,
-        DurabilityVerdict::{NoFlushSeen, NotDurable},
+        DurabilityVerdict::{NoFlushSeen, NotDurable, NotProvable},
         Weight,
     },
 };
@@ -20,6 +20,8 @@ pub(super) fn judge(facts: &Facts, case: &mut Judged) {
     swallowed(facts, case);
     elsewhere::judge(facts, case);
     barriers(facts, case);
+    unseen_files(facts, case);
+    unseen_journals(facts, case);
 }
 
 /// The type of the filesystem where a sync ends: below an overlay its upper layer's.
@@ -175,6 +177,22 @@ fn swallowed(facts: &Facts, case: &mut Judged) {
     }
 }
 
+/// This program's own calls go past libc, so it cannot see what a library does to others'.
+fn preloaded(facts: &Facts, case: &mut Judged) {
+    let list = facts.text("host.preload").unwrap_or_default();
+    let is_harmless = matches!(list, "" | "none");
+    if is_harmless || list.split(' ').any(preload::swallows_syncs) {
+        return;
+    }
+    let source = facts
+        .get("host.preload")
+        .map_or_else(String::new, |fact| fact.source.clone());
+    case.ground("preload", Weight::Limits, json!(list), None, source, None);
+    case.besides.push(format!(
+        "a preloaded library may change what a sync means for other programs: {list}; these calls went past it"
+    ));
+}
+
 /// A filesystem that is told to send no flushes. Where every device claims write-through
 /// that is how it is meant to be used.
 fn barriers(facts: &Facts, case: &mut Judged) {
@@ -210,8 +228,67 @@ fn barriers(facts: &Facts, case: &mut Judged) {
     );
 }
 
+/// A flush of a loop device is an fsync of its file: where nothing is known of what that
+/// lies on, the flushes that it counts show nothing.
+fn unseen_files(facts: &Facts, case: &mut Judged) {
+    for device in stack::leaves(facts) {
+        let kind = device.backing_fs.as_deref();
+        let is_decided = kind.is_some_and(|kind| {
+            kind == "overlay volatile"
+                || matches!(
+                    family(kind),
+                    Family::Memory | Family::Nfs | Family::Network | Family::UserSpace
+                )
+        });
+        if is_decided || !(device.kind == "loop" || stack::is_file(device)) {
+            continue;
+        }
+        let name = &device.name;
+        case.ground(
+            "backing-file-unseen",
+            Weight::Limits,
+            json!(kind),
+            None,
+            backing_file(name),
+            None,
+        );
+        let which = kind.map_or_else(
+            || "where that lies".to_owned(),
+            |kind| format!("what the {kind} below it lies on"),
+        );
+        case.say(
+            NotProvable,
+            format!(
+                "a flush of {name} is a sync of its file, and {which} cannot be seen from here"
+            ),
+        );
+    }
+}
+
+/// A journal that is not in the filesystem, and not known where else.
+fn unseen_journals(facts: &Facts, case: &mut Judged) {
+    for device in facts.devices.iter().filter(|d| stack::is_unseen(d)) {
+        let of = device.name.trim_end_matches("-journal");
+        case.ground(
+            "journal-unseen",
+            Weight::Limits,
+            json!(of),
+            None,
+            "/proc/fs/jbd2",
+            None,
+        );
+        case.say(
+            NotProvable,
+            format!(
+                "the journal of {of} lies on another device, and which one cannot be seen from here"
+            ),
+        );
+    }
+}
+
 /// What bounds any verdict: layers that cannot be looked into.
 pub(super) fn limits(facts: &Facts, case: &mut Judged) {
+    preloaded(facts, case);
     if facts.text("fs.type").map(family) == Some(Family::Overlay) {
         let below = facts.text("fs.subtype");
         case.ground(
@@ -227,19 +304,14 @@ pub(super) fn limits(facts: &Facts, case: &mut Judged) {
     let mut hidden = Vec::new();
     let mut perhaps = Vec::new();
     for device in stack::leaves(facts) {
-        let unknown_file = device.kind == "loop" && device.backing_fs.is_none();
-        if device.is_virtual == Some(true) || unknown_file {
+        if device.is_virtual == Some(true) {
             hidden.push(device);
         } else if device.is_virtual.is_none() && !on_metal {
             perhaps.push(device);
         } else {
             continue;
         }
-        let source = if unknown_file {
-            backing_file(&device.name)
-        } else {
-            format!("/sys/block/{}/device", device.name)
-        };
+        let source = format!("/sys/block/{}/device", device.name);
         case.ground(
             "virtual-device",
             Weight::Limits,

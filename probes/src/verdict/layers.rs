@@ -5,11 +5,16 @@
 //! file, and every filesystem sends at least one flush for that; several may be merged, so
 //! only clearly fewer (under half) speaks against it.
 
-use super::{Check, DROPPED, FLUSHED, Found, Judged, UNFLUSHED, grounds, pool, stack};
+use super::{Check, DROPPED, FLUSHED, Found, Judged, UNFLUSHED, grounds, journal, pool, stack};
 use crate::{
     facts::{Facts, counts_no_flushes},
     report::{Device, DurabilityVerdict::NoFlushSeen, Weight},
 };
+
+/// Share of the writes beside the syncs during which others may have flushed, for the syncs to
+/// stand out. Chance then flushes every one of 64 syncs less than once in a million times, and
+/// once in a hundred where a sync takes so long that others flush during 93 of 100.
+const STANDS_OUT: f64 = 0.8;
 
 /// What a device of the first layer was seen to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,8 +80,14 @@ pub(super) fn judge(facts: &Facts, check: &Check<'_>, case: &mut Judged) {
         grounds::unflushed(&with(Answer::GrowingUnflushed), growing, found, case);
     }
     grounds::not_written(&with(Answer::NotWritten), check, case);
-    grounds::unclear(&with(Answer::Unclear), check, case);
+    let rows_own = |d: &Device| own.len() == 1 && stack::is_own(facts, d);
+    let (drowned, unclear): (Vec<&Device>, Vec<&Device>) = with(Answer::Unclear)
+        .into_iter()
+        .partition(|d| is_drowned(&check.fdatasync, d, rows_own(d)));
+    grounds::drowned(&drowned, &check.fdatasync, case);
+    grounds::unclear(&unclear, &check.fdatasync, case);
     grounds::uncounted(&with(Answer::Uncounted), case);
+    journal::judge(facts, &own, check, case);
     lower(facts, check, case);
 }
 
@@ -90,15 +101,52 @@ fn count_of(found: &Found<'_>, device: &Device, rows_own: bool) -> Option<f64> {
     count(found, &device.name).or_else(|| found.row.flushes.filter(|_| rows_own).map(|n| n as f64))
 }
 
-/// Flushes a sync, without those that come by themselves.
+/// Flushes a sync, without those of others.
+///
+/// The quiet rate is not what others do while we sync, since they then wait for us and we
+/// for them. So where it alone takes away what was counted, that shows neither a flush nor
+/// the lack of one, unless the syncs stand out against the writes between them.
 pub(super) fn per_sync(found: &Found<'_>, device: &Device, rows_own: bool) -> Option<f64> {
-    let counted = count_of(found, device, rows_own)?;
+    let counted = count_of(found, device, rows_own)? / found.syncs();
+    let own = counted - foreign(found, device) / found.syncs();
+    if counted < FLUSHED || own >= FLUSHED {
+        return Some(own.max(0.0));
+    }
+    Some(if stands_out(found, device) {
+        counted
+    } else {
+        own.max(f64::midpoint(UNFLUSHED, FLUSHED))
+    })
+}
+
+/// Flushes enough were counted, and others may have sent them.
+pub(super) fn is_drowned(found: &Found<'_>, device: &Device, rows_own: bool) -> bool {
+    count_of(found, device, rows_own).is_some_and(|n| n >= FLUSHED * found.syncs())
+        && per_sync(found, device, rows_own).is_some_and(|n| n < FLUSHED)
+}
+
+/// Flushes of others over the row's syncs, had they gone on as before.
+fn foreign(found: &Found<'_>, device: &Device) -> f64 {
     let quiet_per_s = found
         .number(&format!("quiet_flushes_per_s.{}", device.name))
         .or_else(|| found.number("quiet_flushes_per_s"))
         .unwrap_or(0.0);
     let elapsed_s = found.number("elapsed_ms").unwrap_or(0.0) / 1_000.0;
-    Some((counted - quiet_per_s * elapsed_s).max(0.0) / found.syncs())
+    quiet_per_s * elapsed_s
+}
+
+/// The device counted a flush during each sync, and clearly not during each write beside
+/// them that was waited for without one. A sync that sends none is such a write.
+fn stands_out(found: &Found<'_>, device: &Device) -> bool {
+    let during = |of: &str| found.number(&format!("{of}.{}", device.name));
+    let (Some(syncs), Some(writes), Some(beside)) = (
+        during("flushed_syncs"),
+        during("flushed_writes"),
+        found.number("writes_beside"),
+    ) else {
+        return false;
+    };
+    beside >= found.syncs() * FLUSHED && syncs >= found.syncs() && writes <= beside * STANDS_OUT
 }
 
 /// A device write was counted for each sync.
@@ -196,6 +244,8 @@ fn lower(facts: &Facts, check: &Check<'_>, case: &mut Judged) {
                 continue;
             }
             let mut worse = false;
+            // What a sync sends to a journal cannot be told from what it sends above.
+            let next = next.into_iter().filter(|d| !stack::is_journal(d)).collect();
             for below in stack::bearers(facts, next, &counts) {
                 worse |= drops(device, above, below, found, case);
             }
@@ -221,7 +271,8 @@ fn drops(
         grounds::uncounted(&[below], case);
         return true;
     };
-    if flushes >= above * DROPPED {
+    // What others flush above may be more than what comes through.
+    if flushes >= above * DROPPED || flushes >= found.syncs() * FLUSHED {
         return false;
     }
     grounds::counted(

@@ -121,7 +121,7 @@ pub(super) fn judge(facts: &Facts, own: &[&Device], check: &Check<'_>, case: &mu
     } else if flushes.is_none() {
         grounds::uncounted(&wants, case);
     } else if flushes.is_some_and(|n| n > UNFLUSHED) || wants.len() < bearers.len() {
-        grounds::unclear(&wants, check, case);
+        grounds::unclear(&wants, &check.fdatasync, case);
     } else {
         grounds::unflushed(&wants, "syncs", &check.fdatasync, case);
     }
@@ -149,7 +149,10 @@ pub(super) fn drops(
         return true;
     };
     // One that writes through may have taken them all.
-    if flushes >= above * DROPPED || all.iter().any(Group::needs_no_flush) {
+    if flushes >= above * DROPPED
+        || flushes >= found.syncs() * FLUSHED
+        || all.iter().any(Group::needs_no_flush)
+    {
         return false;
     }
     grounds::counted(

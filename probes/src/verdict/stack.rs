@@ -21,6 +21,12 @@ pub(super) fn is_file(device: &Device) -> bool {
     device.kind == "other" && device.backing.is_some()
 }
 
+/// A journal or log on a device of its own: it takes part where metadata must be written,
+/// so not in a sync of data that lie where they lay. A pool's log has a group.
+pub(super) fn is_journal(device: &Device) -> bool {
+    device.group.is_none() && matches!(device.role.as_deref(), Some("journal" | "log"))
+}
+
 /// Claims that a completed write is on the medium.
 pub(super) fn is_write_through(device: &Device) -> bool {
     device.kind != "loop" && device.write_cache.as_deref() == Some("write through")
@@ -53,10 +59,25 @@ pub(super) fn is_own(facts: &Facts, device: &Device) -> bool {
         })
 }
 
-/// The filesystem's own devices, or what the transparent ones among them lie on.
-/// `counts` tells whether a device has counted a flush.
+/// The filesystem's own devices that take its data, or what the transparent ones among them
+/// lie on. `counts` tells whether a device has counted a flush.
 pub(super) fn own_bearers<'a>(facts: &'a Facts, counts: &dyn Fn(&str) -> bool) -> Vec<&'a Device> {
-    bearers(facts, facts.own_devices().collect(), counts)
+    let own = facts.own_devices().filter(|d| !is_journal(d)).collect();
+    bearers(facts, own, counts)
+}
+
+/// The same of its journals.
+pub(super) fn journal_bearers<'a>(
+    facts: &'a Facts,
+    counts: &dyn Fn(&str) -> bool,
+) -> Vec<&'a Device> {
+    let own = facts.own_devices().filter(|d| is_journal(d)).collect();
+    bearers(facts, own, counts)
+}
+
+/// There, and not found: see `facts::devices`.
+pub(super) fn is_unseen(device: &Device) -> bool {
+    is_journal(device) && device.kind == "other" && device.name.ends_with("-journal")
 }
 
 /// These devices, or what the transparent ones among them lie on.

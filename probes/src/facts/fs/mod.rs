@@ -13,7 +13,7 @@ use super::{
 use crate::report::{Device, FactMap};
 
 pub(super) mod btrfs;
-mod ext4;
+pub(super) mod ext4;
 mod memory;
 mod nfs;
 pub(super) mod overlay;

@@ -18,8 +18,11 @@ fn the_quiet_rate_is_subtracted() {
     assert_eq!(flushes(58, 0.0), FlushesSeen);
     assert_eq!(flushes(57, 0.0), NotProvable);
     assert_eq!(flushes(64, 20.0), NotProvable);
-    assert_eq!(flushes(64, 128.0), NoFlushSeen);
-    assert_eq!(flushes(64, 1e6), NoFlushSeen);
+    // The quiet rate explains it, and it is not what others do while we sync.
+    assert_eq!(flushes(64, 128.0), NotProvable);
+    assert_eq!(flushes(64, 1e6), NotProvable);
+    assert_eq!(flushes(126, 1e6), NotProvable);
+    assert_eq!(flushes(57, 128.0), NoFlushSeen);
     assert_eq!(flushes(7, 0.0), NotProvable);
     assert_eq!(flushes(6, 0.0), NoFlushSeen);
     assert_eq!(flushes(0, 0.0), NoFlushSeen);
@@ -198,4 +201,46 @@ fn device_names_are_escaped_in_pointers() {
             .iter()
             .any(|g| { g.evidence.as_deref() == Some("/rows/1/observations/flushes.a~0b") })
     );
+}
+
+/// Rows of a loaded device: so many of 64 syncs and of 64 writes beside them were flushed.
+fn loaded(syncs: u64, writes: u64) -> Vec<Row> {
+    let mut rows = same(128, &[("sda", 128)]);
+    for row in &mut rows {
+        let seen = &mut row.observations;
+        for (name, value) in [
+            ("quiet_flushes_per_s", json!(5_000.0)),
+            ("elapsed_ms", json!(25.0)),
+            ("flushed_syncs.sda", json!(syncs)),
+            ("flushed_writes.sda", json!(writes)),
+            ("writes_beside", json!(64)),
+        ] {
+            seen.insert(name.to_owned(), value);
+        }
+    }
+    rows
+}
+
+#[test]
+fn syncs_of_a_loaded_device_must_stand_out() {
+    let facts = facts(&[], vec![device("sda", None)]);
+    let seen = [("device-flushes", FOR)];
+    for writes in [0, 9, 51] {
+        expect(&facts, &loaded(64, writes), FlushesSeen, &seen);
+    }
+    let drowned = [("device-flushes", LIMITS), ("foreign-flushes", LIMITS)];
+    for (syncs, writes) in [(64, 52), (64, 64), (63, 9), (40, 40)] {
+        expect(&facts, &loaded(syncs, writes), NotProvable, &drowned);
+    }
+    let text = judged(&facts, &loaded(64, 64), true).text;
+    assert!(text.starts_with("others flush sda"), "{text}");
+}
+
+#[test]
+fn what_a_lower_device_got_for_each_sync_was_not_dropped() {
+    // Above, others' flushes are counted too.
+    let facts = facts(&[], loop_on_vda());
+    let below = |n: u64| judged(&facts, &same(200, &[("loop0", 200), ("vda", n)]), true).verdict;
+    assert_eq!(below(58), FlushesSeen);
+    assert_eq!(below(57), NoFlushSeen);
 }

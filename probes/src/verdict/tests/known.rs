@@ -118,9 +118,18 @@ fn what_cannot_be_looked_into_limits() {
     expect(
         &lost,
         &same(64, &[("loop0", 64)]),
-        FlushesSeen,
-        &[("device-flushes", FOR), ("virtual-device", LIMITS)],
+        NotProvable,
+        &[("backing-file-unseen", LIMITS), ("device-flushes", FOR)],
     );
+    // Nor one on an overlay whose upper layer, or on a pool whose devices, cannot be found.
+    for kind in ["overlay", "zfs", "btrfs"] {
+        expect(
+            &self::facts(&[], vec![loop_on(Some(kind))]),
+            &same(64, &[("loop0", 64)]),
+            NotProvable,
+            &[("backing-file-unseen", LIMITS), ("device-flushes", FOR)],
+        );
+    }
     // An overlay that passes syncs on.
     let overlay = self::facts(
         &[
@@ -187,4 +196,42 @@ fn without_rows_nothing_is_claimed() {
     // Barriers off is a fact that needs no sync.
     let bare = self::facts(&[("fs.barrier", json!(false))], vec![device("sda", None)]);
     assert_eq!(judged(&bare, &[], false).verdict, NoFlushSeen);
+}
+
+#[test]
+fn any_preloaded_library_limits_what_is_said() {
+    let library = facts(
+        &[("host.preload", json!("/l/libshim.so"))],
+        vec![device("sda", None)],
+    );
+    let rows = same(64, &[("sda", 64)]);
+    let grounds = [("device-flushes", FOR), ("preload", LIMITS)];
+    expect(&library, &rows, FlushesSeen, &grounds);
+    let text = judged(&library, &rows, true).text;
+    assert!(text.contains("a preloaded library may change"), "{text}");
+    assert!(text.contains("/l/libshim.so"), "{text}");
+}
+
+#[test]
+fn a_mount_that_changed_under_way_recommends_nothing() {
+    let with = |barrier: Value| facts(&[("fs.barrier", barrier)], vec![device("sda", None)]);
+    let (on, off) = (with(json!(true)), with(json!(false)));
+    let rows = same(64, &[("sda", 64)]);
+    for (before, after) in [(&on, &off), (&off, &on)] {
+        let told = changed(before, after, &rows, true).unwrap();
+        assert_eq!(told.verdict, NoFlushSeen);
+        assert!(!told.may_recommend);
+        assert_eq!(told.grounds.last().unwrap().id, "mount-changed");
+        assert!(told.text.contains("fs.barrier changed"), "{}", told.text);
+    }
+    assert!(changed(&on, &on, &rows, true).is_none());
+    assert!(changed(&on, &with(json!(null)), &rows, true).is_none());
+    let journal = |mode: &str| {
+        facts(
+            &[("fs.journal_mode", json!(mode))],
+            vec![device("sda", None)],
+        )
+    };
+    let told = changed(&journal("ordered"), &journal("writeback"), &rows, true).unwrap();
+    assert_eq!((told.verdict, told.may_recommend), (NotProvable, false));
 }

@@ -254,3 +254,73 @@ fn a_disk_faster_than_it_rotates_is_doubted_and_no_more() {
         assert!(!durability.grounds.iter().any(|g| g.id == limits.0));
     }
 }
+
+/// An ext4 whose journal is a device of its own.
+fn with_journal(journal: &str) -> Facts {
+    let journal = Device {
+        role: Some("journal".to_owned()),
+        ..device(journal, None)
+    };
+    facts(&[], vec![device("sda", None), journal])
+}
+
+#[test]
+fn a_journal_of_its_own_is_judged_by_the_growing_file() {
+    let facts = with_journal("sdb");
+    // Data that lie where they lay need no journal.
+    let both = rows(
+        (64, &[("sda", 64), ("sdb", 0)]),
+        (192, &[("sda", 64), ("sdb", 128)]),
+    );
+    expect(
+        &facts,
+        &both,
+        FlushesSeen,
+        &[("device-flushes", FOR), ("device-flushes", FOR)],
+    );
+    let unflushed = rows(
+        (64, &[("sda", 64), ("sdb", 0)]),
+        (64, &[("sda", 64), ("sdb", 0)]),
+    );
+    let grounds = [("device-flushes", FOR), ("device-flushes", AGAINST)];
+    expect(&facts, &unflushed, NoFlushSeen, &grounds);
+    let text = judged(&facts, &unflushed, true).text;
+    assert!(text.contains("growing file sent no flush to sdb"), "{text}");
+    let mut without = both.clone();
+    without.remove(2);
+    assert_eq!(judged(&facts, &without, true).verdict, NotProvable);
+    // One in memory is lost, and the data with it.
+    let memory = with_journal("zram0");
+    let told = judged(&memory, &same(64, &[("sda", 64), ("zram0", 64)]), true);
+    assert_eq!(told.verdict, NotDurable);
+    // One that is there and cannot be found.
+    let unseen = Device {
+        kind: "other".to_owned(),
+        is_virtual: Some(false),
+        write_cache: None,
+        leaf: true,
+        ..device("sda-journal", None)
+    };
+    let mut lost = with_journal("sdb");
+    lost.devices[1] = Device {
+        role: Some("journal".to_owned()),
+        ..unseen
+    };
+    expect(
+        &lost,
+        &same(64, &[("sda", 64)]),
+        NotProvable,
+        &[("journal-unseen", LIMITS), ("device-flushes", FOR)],
+    );
+}
+
+#[test]
+fn a_journal_below_a_loop_is_not_held_to_the_flushes_above() {
+    let mut facts = with_journal("sdb");
+    for below in &mut facts.devices {
+        below.above = Some("loop0".to_owned());
+    }
+    facts.devices.insert(0, device("loop0", None));
+    let rows = same(64, &[("loop0", 64), ("sda", 64), ("sdb", 0)]);
+    expect(&facts, &rows, FlushesSeen, &[("device-flushes", FOR)]);
+}
