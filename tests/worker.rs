@@ -108,6 +108,17 @@ impl Stage {
 }
 
 /// Waits until there is such a file.
+/// Started under nohup: then so is walprobe, which respects it.
+fn hangups_are_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status
+        .lines()
+        .find_map(|l| l.strip_prefix("SigIgn:"))
+        .unwrap();
+    let bit = 1 << (Signal::HUP.as_raw() - 1);
+    u64::from_str_radix(ignored.trim(), 16).unwrap() & bit != 0
+}
+
 fn wait_for(path: &Path) {
     for _ in 0..600 {
         if path.exists() {
@@ -440,6 +451,10 @@ fn a_signal_prints_what_was_measured() {
         (Signal::TERM, 143, EndedBy::Sigterm),
         (Signal::HUP, 129, EndedBy::Sighup),
     ] {
+        if signal == Signal::HUP && hangups_are_ignored() {
+            eprintln!("SIGHUP: skipped, these tests run under nohup");
+            continue;
+        }
         let stage = Stage::new();
         let saved = tempfile::tempdir().unwrap();
         let json = saved.path().join("r.json");
@@ -625,7 +640,7 @@ fn a_dry_run_prints_the_plan_and_creates_nothing() {
       sync/commit/fdatasync*           1 MiB       1.5     16 MiB
       sync/commit/fsync                1 MiB       1.5     16 MiB
       recycle/life/new+zero*           1 MiB       1.5     16 MiB
-      in all: 4 MiB written (limit 2 GiB), 6 s (limit 90 s), at most 32 MiB of space at a time
+      in all: at least 4 MiB written (limit 2 GiB), 6 s (limit 90 s), at most 32 MiB of space at a time
     ");
     stage.is_clean();
 }

@@ -174,8 +174,13 @@ impl Page {
         let line = format!("{} = {}", finding.setting, quoted(value));
         let _ = writeln!(
             self.out,
-            "# {line}  # {}: {why}; confidence {}",
-            finding.action, finding.confidence
+            "# {line}  # {}: {why}{}; confidence {}",
+            finding.action,
+            match finding.role.as_str() {
+                "any" => String::new(),
+                role => format!(" on a {role}"),
+            },
+            finding.confidence
         );
         self.detail(&finding.seen);
     }
