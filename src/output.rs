@@ -3,8 +3,8 @@
 //! A regular file is replaced as a whole, so that a reader or a crash finds the old document
 //! or the new one; what walprobe did not write is replaced with `--force` only, and what
 //! others put there during the run never ([`file`]). A child does it, with a limit on its
-//! time ([`writer`]). FIFOs, character devices and descriptors of ours (`/dev/fd/63`) are
-//! written once, at the end ([`direct`]). Nothing is ever written to a block device.
+//! time (`output/writer.rs`). FIFOs, character devices and descriptors of ours (`/dev/fd/63`) are
+//! written once, at the end (`output/direct.rs`). Nothing is ever written to a block device.
 
 mod aside;
 mod direct;
