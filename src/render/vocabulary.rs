@@ -4,6 +4,7 @@
 //! [`check_vocabulary`] holds a report to them. An id never changes its meaning.
 
 use serde_json::Value;
+use walprobe_probes::facts::names;
 
 /// Grounds of the durability verdict, each with what it says.
 pub const GROUNDS: &[(&str, &str)] = &[
@@ -129,65 +130,12 @@ pub const REASON_CODES: &[(&str, &str)] = &[
     ("internal", "walprobe itself failed"),
 ];
 
-/// Facts of a target and of the host.
-pub const FACTS: &[&str] = &[
-    "target.path",
-    "mount.id",
-    "mount.point",
-    "mount.source",
-    "mount.options",
-    "fs.type",
-    "fs.magic",
-    "fs.subtype",
-    "fs.block_bytes",
-    "fs.fragment_bytes",
-    "fs.total_bytes",
-    "fs.free_bytes",
-    "fs.in_place",
-    "fs.journal_mode",
-    "fs.barrier",
-    "fs.delalloc",
-    "fs.nocow",
-    "fs.compress",
-    "statx.blksize_bytes",
-    "statx.dio_mem_align_bytes",
-    "statx.dio_offset_align_bytes",
-    "statx.atomic_write_max_bytes",
-    "overlay.upper",
-    "overlay.volatile",
-    "nfs.version",
-    "nfs.hard",
-    "nfs.sync",
-    "cifs.version",
-    "cifs.cache",
-    "cifs.strict_sync",
-    "9p.cache",
-    "9p.transport",
-    "zfs.dataset",
-    "zfs.recordsize_bytes",
-    "zfs.compression",
-    "zfs.sync",
-    "zfs.logbias",
-    "zfs.primarycache",
-    "zfs.special_small_blocks_bytes",
-    "zfs.direct",
-    "zfs.version",
-    "zfs.vdevs",
-    "zfs.arc_bytes",
-    "zfs.arc_max_bytes",
-    "host.kernel",
-    "host.cpus",
-    "host.memory_bytes",
-    "host.cgroup_memory_bytes",
-    "host.cgroup_io",
-    "host.dirty_ratio",
-    "host.virtual",
-    "host.container",
-    "host.preload",
-    "host.timer_ns",
-    "host.clocksource",
-    "host.libc",
-];
+/// Facts of a target and of the host: the list that the measuring half fills.
+#[must_use]
+pub fn facts() -> Vec<&'static str> {
+    let target = names::TARGET.iter().map(|(name, _)| *name);
+    target.chain(names::HOST.iter().copied()).collect()
+}
 
 /// Roles of a finding.
 pub const ROLES: &[&str] = &["any", "primary", "standby"];
@@ -231,6 +179,7 @@ pub fn check_vocabulary(document: &Value) -> Vec<String> {
     let grounds: Vec<&str> = GROUNDS.iter().map(|(id, _)| *id).collect();
     let doubts: Vec<&str> = DOUBTS.iter().map(|(id, _)| *id).collect();
     let reasons: Vec<&str> = REASON_CODES.iter().map(|(id, _)| *id).collect();
+    let facts = facts();
     let mut wrong = Vec::new();
     let mut hold = |at: &str, value: &Value, list: &[&str]| {
         if let Some(id) = value.as_str().filter(|id| !list.contains(id)) {
@@ -244,11 +193,11 @@ pub fn check_vocabulary(document: &Value) -> Vec<String> {
         })
     };
     for name in names(&document["host"]["facts"]) {
-        hold("fact", &name, FACTS);
+        hold("fact", &name, &facts);
     }
     for target in each(&document["targets"]) {
         for name in names(&target["facts"]) {
-            hold("fact", &name, FACTS);
+            hold("fact", &name, &facts);
         }
         for device in each(&target["devices"]) {
             hold("device kind", &device["kind"], DEVICE_KINDS);

@@ -59,7 +59,7 @@ fn explains_every_key_column_and_word() {
     all.extend(ids(vocabulary::DOUBTS));
     all.extend(ids(vocabulary::REASON_CODES));
     for list in [
-        vocabulary::FACTS,
+        &vocabulary::facts(),
         vocabulary::ROLES,
         vocabulary::ACTIONS,
         vocabulary::LEVELS,
