@@ -254,6 +254,8 @@ pub struct Case {
     pub needs: Vec<Need>,
     /// What the case is, for `params`.
     pub params: BTreeMap<&'static str, Value>,
+    /// A case of its group is to be cold: all files of the group lie where files can be cold.
+    pub beside_cold: bool,
     /// Prepare before each operation (cold lives) rather than once a block.
     pub prepare_each_op: bool,
     /// Operations at a block's start that are not counted.

@@ -20,6 +20,7 @@ pub mod paths;
 pub mod pause;
 pub mod pgdir;
 pub mod plan;
+mod pocket;
 pub mod prealloc;
 mod program;
 pub mod recycle;

@@ -7,11 +7,12 @@
 //!
 //! - `creating`: 1 the scratch folder is made, its undo file is not; 2 the undo file is made
 //!   and not yet locked; 3 it is locked, nothing is in it; 4 the folder is complete;
+//! - `dataset`: 1 a dataset is made and not mounted; 2 it is mounted;
 //! - `filling`, `renaming`, `dropping`: in the probes;
 //! - `removing`: after each file that is removed, then after the undo file and before the folder.
 
 /// Every point there is.
-pub const POINTS: [&str; 5] = ["creating", "filling", "renaming", "dropping", "removing"];
+pub const POINTS: [&str; 6] = ["creating", "dataset", "filling", "renaming", "dropping", "removing"];
 
 /// Stops here for ever if a test asked for it; `announce` is called once before.
 #[cfg(debug_assertions)]

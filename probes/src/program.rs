@@ -1,6 +1,6 @@
 //! Runs a program of the system's or the user's: by its absolute path, without a shell, bounded.
 //!
-//! Its stdin is empty, what it says goes to memory, and its locale is C. It gets a process group of
+//! Its stdin is empty unless it is given one, what it says goes to memory, and its locale is C. It gets a process group of
 //! its own, which is killed as a whole when its time is over. While it runs the pulse beats: the
 //! time limit here is the watchdog's.
 
@@ -8,6 +8,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs::File,
     io,
+    os::fd::OwnedFd,
     os::unix::{
         ffi::OsStrExt as _,
         fs::{FileExt as _, PermissionsExt as _},
@@ -69,6 +70,7 @@ pub(crate) struct Program<'a> {
     arguments: Vec<OsString>,
     environment: Vec<(&'static str, OsString)>,
     folder: Option<&'static str>,
+    stdin: Option<OwnedFd>,
     limit: Duration,
     stops: bool,
 }
@@ -81,6 +83,7 @@ impl<'a> Program<'a> {
             arguments: Vec::new(),
             environment: Vec::new(),
             folder: None,
+            stdin: None,
             limit,
             stops: true,
         }
@@ -103,6 +106,12 @@ impl<'a> Program<'a> {
         self
     }
 
+    /// Has this as its stdin, and with it what hangs on it, such as a lock.
+    pub(crate) fn stdin(mut self, fd: OwnedFd) -> Self {
+        self.stdin = Some(fd);
+        self
+    }
+
     /// Goes on when the run is to end: what it does must not be left half done.
     pub(crate) const fn not_stopped(mut self) -> Self {
         self.stops = false;
@@ -114,12 +123,16 @@ impl<'a> Program<'a> {
         let name = paths::show(self.path);
         let cannot = |e: io::Error| Failure::Told(format!("cannot run {name}: {e}"));
         let (out, err) = (memory()?, memory()?);
+        let stdin = match &self.stdin {
+            Some(fd) => fd.try_clone().map_err(cannot)?.into(),
+            None => Stdio::null(),
+        };
         let mut command = Command::new(self.path);
         command
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(n, v)| (n, v)))
             .env("LC_ALL", "C")
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(out.try_clone().map_err(cannot)?)
             .stderr(err.try_clone().map_err(cannot)?)
             .process_group(0);

@@ -1,7 +1,8 @@
 //! Takes a scratch folder down: the one place that removes anything from a target.
 //!
 //! By descriptor and by rule, never by path: actions are undone newest first; regular files
-//! with names of ours are unlinked from the folder that is held; the undo file goes last;
+//! with names of ours are unlinked from the folder that is held, and so are empty folders that a
+//! dataset was mounted on; the undo file goes last;
 //! the folder's name is removed from the parent that is held, if it still means this folder.
 //! Whatever else is found stays, keeps the folder, and is told. Nothing here follows a
 //! symbolic link, and nothing but an empty folder is ever removed by name.
@@ -16,7 +17,7 @@ use rustix::{
 use crate::{
     contract::Fault,
     paths, pause,
-    scratch::name_is_ours,
+    scratch::{folder_is_ours, name_is_ours, run_id_of},
     target::{Id, real_path},
     undo::{self, Undo},
 };
@@ -45,7 +46,7 @@ pub(crate) struct Folder<'a> {
 
 /// Removes the folder and all of ours in it. Empty when nothing is left.
 pub(crate) fn take_down(folder: &Folder<'_>, undo: Undo, announce: &dyn Fn(&str)) -> Vec<Left> {
-    let mut left = undo_actions(&undo);
+    let mut left = undo_actions(&undo, folder.name);
     let stuck = !left.is_empty();
     let contents = remove_files(folder.dir, announce);
     for name in contents.foreign.iter().take(MAX_TOLD) {
@@ -134,10 +135,11 @@ fn is_removed(dir: BorrowedFd<'_>) -> bool {
         })
 }
 
-fn undo_actions(undo: &Undo) -> Vec<Left> {
+fn undo_actions(undo: &Undo, folder: &str) -> Vec<Left> {
     let mut left = Vec::new();
+    let run_id = run_id_of(folder).unwrap_or_default();
     for action in undo.outstanding().iter().rev() {
-        match action.undo() {
+        match action.undo(run_id) {
             // Not noted: undone again should this process be killed now.
             Ok(()) => drop(undo.did_undo(action)),
             Err(reason) => left.push((format!("{action:?}"), reason)),
@@ -198,6 +200,9 @@ fn remove_file(dir: BorrowedFd<'_>, entry: &[u8]) -> Result<Removed, Fault> {
     if name == undo::NAME {
         return Ok(Removed::Keep);
     }
+    if folder_is_ours(name) {
+        return remove_point(dir, name);
+    }
     if !name_is_ours(name) {
         return Ok(Removed::Foreign);
     }
@@ -211,6 +216,17 @@ fn remove_file(dir: BorrowedFd<'_>, entry: &[u8]) -> Result<Removed, Fault> {
         Ok(()) => Ok(Removed::Yes),
         Err(Errno::NOENT) => Ok(Removed::Keep),
         Err(e) => Err(Fault::new("unlinkat", e.raw_os_error(), name)),
+    }
+}
+
+/// Removes the empty folder that a dataset was mounted on. One that is still mounted is busy; what
+/// is in one was not made by walprobe. Nothing is ever looked for inside.
+fn remove_point(dir: BorrowedFd<'_>, name: &str) -> Result<Removed, Fault> {
+    match rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR) {
+        Ok(()) => Ok(Removed::Yes),
+        Err(Errno::NOENT) => Ok(Removed::Keep),
+        Err(Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST) => Ok(Removed::Foreign),
+        Err(e) => Err(Fault::new("rmdir", e.raw_os_error(), name)),
     }
 }
 

@@ -20,7 +20,9 @@ use rustix::{
 use crate::{
     contract::Fault,
     folder::{Anchor, Folder, fault},
-    paths, pause, removal,
+    paths, pause,
+    pocket::dataset::Slot,
+    removal,
     target::{Id, Refused, Target},
     undo::{Made, Undo},
 };
@@ -33,7 +35,7 @@ mod name;
 #[cfg(test)]
 mod tests;
 
-pub use name::{FILE_PREFIXES, is_run_id, name_for, name_is_ours, run_id_of};
+pub use name::{DATASET_PREFIX, FILE_PREFIXES, folder_is_ours, is_run_id, name_for, name_is_ours, run_id_of};
 
 /// A scratch folder that this process made and holds.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ pub struct Scratch {
     /// Taken by the removal.
     undo: Option<Undo>,
     files: Folder,
+    /// What cold cases live in where the folder itself cannot be dropped from the cache.
+    cold: Slot,
 }
 
 impl Scratch {
@@ -144,6 +148,7 @@ impl Scratch {
             id: Mutex::new(id),
             undo: Some(undo),
             files,
+            cold: Slot::default(),
         };
         match begun {
             Ok(()) if scratch.is_in_place() => Ok(Some(scratch)),
@@ -181,6 +186,21 @@ impl Scratch {
         self.take_down(announce)
     }
 
+    /// The run's id.
+    pub(crate) fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// The umask takes from a file's 0600.
+    pub(crate) fn umask_takes(&self) -> bool {
+        self.undo.as_ref().is_some_and(Undo::umask_takes)
+    }
+
+    /// The place for the dataset of its cold cases.
+    pub(crate) const fn cold(&self) -> &Slot {
+        &self.cold
+    }
+
     fn is_in_place(&self) -> bool {
         self.standing(|folder| folder.is_in_place())
             .unwrap_or(false)
@@ -202,6 +222,7 @@ impl Scratch {
         if self.undo.is_none() {
             return Vec::new();
         }
+        self.cold.let_go();
         // It may have come back late.
         let lost = self.is_let_go() && self.take_again().is_err();
         let Some(undo) = self.undo.take().filter(|_| !lost) else {

@@ -209,6 +209,16 @@ impl Undo {
         Ok(())
     }
 
+    /// Another descriptor of the locked file: who has it holds the lock, though this process dies.
+    ///
+    /// # Errors
+    /// The call that failed; ESTALE while the folder is let go.
+    pub(crate) fn lock_held(&self) -> Result<OwnedFd, Fault> {
+        let log = self.log();
+        let file = log.file.as_ref().ok_or_else(|| fault("fcntl", Errno::STALE))?;
+        rustix::io::fcntl_dupfd_cloexec(file, 0).map_err(|e| fault("fcntl", e))
+    }
+
     /// What was announced and not undone, oldest first.
     #[must_use]
     pub fn outstanding(&self) -> Vec<Action> {

@@ -159,7 +159,7 @@ pub const DEVICE_KINDS: &[&str] = &[
 /// Parts that a device plays in a filesystem.
 pub const DEVICE_ROLES: &[&str] = &["log", "special", "dedup"];
 /// Cache-drop hooks of a cold proof.
-pub const HOOKS: &[&str] = &["none", "fadvise", "system", "zfs", "cmd"];
+pub const HOOKS: &[&str] = &["none", "fadvise", "system", "dataset", "zfs", "cmd"];
 /// What a cold proof says of data and of metadata.
 pub const CACHE_STATES: &[&str] = &["cold", "not-cold", "unknown"];
 /// How residency was read.

@@ -24,6 +24,7 @@ use crate::{
     sys::residency,
 };
 
+pub mod child;
 mod command;
 mod fadvise;
 mod proof;
@@ -65,9 +66,6 @@ pub fn drop_and_prove(
     lab: &mut Lab<'_>,
 ) -> Result<ColdProof, Stop> {
     let command = lab.request.drop_caches_cmd.as_deref();
-    if command.is_none() && lab.request.drop_caches == DropCaches::Auto {
-        zfs::by_name_only(lab)?;
-    }
     let mut after = proof::After::now(lab);
     if command.is_none() && hook == DropCaches::None {
         return proof::prove(folder, pair, hook.as_str(), after, lab);

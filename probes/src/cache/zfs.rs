@@ -14,14 +14,9 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    let_go, limit,
-    proof::{After, uses_page_cache},
-    stop,
-};
+use super::{let_go, limit, proof::After, stop};
 use crate::{
     contract::{Lab, Pulse, Stop},
-    paths,
     program::{Program, find},
 };
 
@@ -76,20 +71,9 @@ fn tell_once(pool: &str, import: &[OsString]) {
     });
 }
 
-/// Nothing that disturbs nobody else puts a file out of the ARC: `auto` has no hook for ZFS, and
-/// says which command has one.
-pub(super) fn by_name_only(lab: &Lab<'_>) -> Result<(), Stop> {
-    if uses_page_cache(lab.facts) {
-        return Ok(());
-    }
-    let dir = paths::show(&paths::from_request(&lab.request.dir));
-    Err(Stop::Skip(
-        "need-hook",
-        format!(
-            "only an export of the pool empties the ZFS cache of a file: \
-             walprobe recycle --drop-caches zfs {dir} (all its datasets go away meanwhile)"
-        ),
-    ))
+/// The dataset that holds a path.
+pub(super) fn dataset_of(path: &Path, lab: &Lab<'_>) -> Result<String, Stop> {
+    Tools::new(limit(lab.request))?.dataset(path, lab.pulse)
 }
 
 /// The programs of OpenZFS.
@@ -103,7 +87,7 @@ impl Tools {
     fn new(limit: Duration) -> Result<Self, Stop> {
         let tool = |name: &str| {
             find(OsStr::new(name)).ok_or_else(|| {
-                let why = format!("--drop-caches zfs: there is no program {name}");
+                let why = format!("there is no program {name}");
                 Stop::Skip("need-tool", why)
             })
         };
@@ -136,11 +120,11 @@ impl Tools {
             Ok(name) if !name.is_empty() && !name.contains(char::is_whitespace) => Ok(name),
             Ok(name) => Err(Stop::Skip(
                 "filesystem",
-                format!("--drop-caches zfs: no one dataset holds the directory: {name}"),
+                format!("no one dataset holds the directory: {name}"),
             )),
             Err(Stop::Skip(_, why)) => Err(Stop::Skip(
                 "filesystem",
-                format!("--drop-caches zfs: no dataset holds the directory: {why}"),
+                format!("no dataset holds the directory: {why}"),
             )),
             Err(other) => Err(other),
         }

@@ -4,7 +4,8 @@ use crate::{
     contract::{Clock, Counters, Counts, Hooks, Pulse, Quiet, Settled, Stop},
     engine::counters::SysCounters,
     event::Event,
-    folder::Folder,
+    program::Failure,
+    scratch::Scratch,
 };
 
 /// Part of the budget kept for what the filesystem writes on its own, the removal's writes among it.
@@ -20,7 +21,7 @@ const BUSY_LIMIT_NS: u64 = 20_000_000;
 
 /// Everything the engine needs besides clock and counters.
 pub struct World<'a> {
-    folder: &'a Folder,
+    scratch: &'a Scratch,
     counters: &'a SysCounters,
     clock: &'a dyn Clock,
     pulse: &'a Pulse,
@@ -33,9 +34,9 @@ pub struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    /// A world around the scratch folder `folder`, with `budget` device bytes.
+    /// A world around the scratch folder, with `budget` device bytes.
     pub fn new(
-        folder: &'a Folder,
+        scratch: &'a Scratch,
         counters: &'a SysCounters,
         clock: &'a dyn Clock,
         pulse: &'a Pulse,
@@ -44,7 +45,7 @@ impl<'a> World<'a> {
         tell: &'a dyn Fn(&Event),
     ) -> Self {
         Self {
-            folder,
+            scratch,
             counters,
             clock,
             pulse,
@@ -127,7 +128,13 @@ impl Hooks for World<'_> {
     fn settle(&mut self) -> Result<Settled, Stop> {
         let from = self.clock.now_ns();
         let before = self.counters.read();
-        self.folder.syncfs()?;
+        self.scratch.syncfs()?;
+        if let Some(Ok(dataset)) = self.scratch.cold().held() {
+            dataset.sync(self.pulse).map_err(|failure| match failure {
+                Failure::Interrupted => Stop::Interrupted,
+                Failure::Told(why) => Stop::Skip("need-tool", why),
+            })?;
+        }
         self.pulse.beat();
         let synced = self.clock.now_ns();
         let (until, idle) = if self.counters.has_device() {

@@ -6,6 +6,7 @@ use rustix::fs::OFlags;
 use serde_json::json;
 
 use crate::{
+    cache::child,
     contract::{Case, Fault, Lab, Observations, Series, Stop, Trial},
     engine::lap::Lap,
     files::{WalFile, durable_rename, durable_unlink},
@@ -30,14 +31,16 @@ pub(super) struct Life {
     maker: Maker,
     walk: Walk,
     reader: Option<Reader>,
+    in_child: bool,
 }
 
 impl Life {
     /// Makes the old segments of a recycled life, and what the reader beside it reads.
     pub(super) fn open(case: &Case, init: Option<Init>, lab: &mut Lab<'_>) -> Result<Self, Stop> {
         let walked = number(case, "walked_bytes");
+        let (folder, in_child) = child::folder(case, lab)?;
         let maker = Maker::new(
-            lab.scratch()?.folder()?,
+            folder,
             number(case, "segment_bytes"),
             walked,
             number(case, "commit_bytes").max(1),
@@ -64,6 +67,7 @@ impl Life {
             maker,
             walk,
             reader,
+            in_child,
         })
     }
 
@@ -110,9 +114,12 @@ impl Life {
 
 impl Trial for Life {
     fn prepare(&mut self, lab: &mut Lab<'_>) -> Result<Option<ColdProof>, Stop> {
+        if self.in_child {
+            child::usable(lab)?;
+        }
         match &mut self.olds {
             // Beside a reader, what is in the cache is the result.
-            Some(olds) if self.reader.is_none() => olds.prepare(lab),
+            Some(olds) if self.reader.is_none() => olds.prepare(&mut self.walk, lab),
             _ => Ok(None),
         }
     }
@@ -135,6 +142,9 @@ impl Trial for Life {
     ) -> Result<(), Stop> {
         let common = seen.entry("").or_default();
         common.insert("walked_pct".to_owned(), json!(self.maker.walked_pct()));
+        if self.in_child {
+            common.insert("child_dataset".to_owned(), json!(true));
+        }
         if let Some(olds) = &self.olds {
             olds.observe(common);
         }

@@ -4,8 +4,8 @@ use rustix::fs::OFlags;
 use serde_json::json;
 
 use crate::{
-    cache::{self, Pair},
-    contract::{Lab, Observations, Stop},
+    cache::{self, Pair, child},
+    contract::{Fault, Lab, Observations, Stop},
     files::WalFile,
     folder::Folder,
     recycle::walk::Walk,
@@ -42,15 +42,13 @@ impl Olds {
             .collect();
         let witness = cold.then(|| format!("witness-recycle-{case}"));
         let tmp = format!("tmp-recycle-{case}");
-        let in_place = lab.facts.text("fs.in_place") == Some("yes");
         for name in names.iter().chain(&witness) {
             if lab.pulse.stopped() {
                 return Err(Stop::Interrupted);
             }
             lab.hooks.charge(maker.segment_bytes + maker.walked_bytes)?;
             maker.create(Init::ZeroFill, &tmp, name, lab.pulse)?;
-            let file = WalFile::open(maker.folder(), name, OFlags::empty())?;
-            walk.untimed(&file, in_place, lab.pulse)?;
+            live(maker.folder(), name, walk, lab)?;
         }
         lab.hooks.settle()?;
         Ok(Self {
@@ -80,7 +78,11 @@ impl Olds {
     }
 
     /// Puts the current one into the state that the case claims, and proves a claim of cold.
-    pub(super) fn prepare(&mut self, lab: &mut Lab<'_>) -> Result<Option<ColdProof>, Stop> {
+    pub(super) fn prepare(
+        &mut self,
+        walk: &mut Walk,
+        lab: &mut Lab<'_>,
+    ) -> Result<Option<ColdProof>, Stop> {
         let Some(witness) = &self.witness else {
             self.warm(lab)?;
             return Ok(None);
@@ -96,6 +98,18 @@ impl Olds {
             bytes: self.bytes,
             lived_bytes: self.lived_bytes,
         };
+        if child::is_needed(lab.request, lab.facts) {
+            return child::live_and_prove(&self.folder, pair, lab, |lab| {
+                for name in [pair.file, pair.witness] {
+                    live(&self.folder, name, walk, lab)?;
+                }
+                if lab.pulse.stopped() {
+                    return Err(Stop::Interrupted);
+                }
+                Ok(())
+            })
+            .map(Some);
+        }
         cache::drop_and_prove(&self.folder, pair, hook, lab).map(Some)
     }
 
@@ -126,4 +140,11 @@ impl Olds {
         }
         Ok(())
     }
+}
+
+/// Walks a file, untimed.
+fn live(folder: &Folder, name: &str, walk: &mut Walk, lab: &Lab<'_>) -> Result<(), Fault> {
+    let in_place = lab.facts.text("fs.in_place") == Some("yes");
+    let file = WalFile::open(folder, name, OFlags::empty())?;
+    walk.untimed(&file, in_place, lab.pulse)
 }

@@ -6,6 +6,7 @@ use rustix::fs::{Advice, OFlags};
 use serde_json::json;
 
 use crate::{
+    cache::child,
     contract::{Case, Fault, Lab, Observations, Series, Stop, Trial},
     engine::lap::Lap,
     files::WalFile,
@@ -42,6 +43,7 @@ pub(super) struct Overwrite {
     target: Target,
     maker: Maker,
     walk: Walk,
+    in_child: bool,
 }
 
 impl Overwrite {
@@ -50,7 +52,8 @@ impl Overwrite {
         let (segment, walked) = (number(case, "file_bytes"), number(case, "walked_bytes"));
         let commit = number(case, "commit_bytes").max(1);
         let seed = lab.request.seed;
-        let maker = Maker::new(lab.scratch()?.folder()?, segment, walked, commit, seed);
+        let (folder, in_child) = child::folder(case, lab)?;
+        let maker = Maker::new(folder, segment, walked, commit, seed);
         let mut walk = Walk::new(Pattern::of(case), walked, seed);
         let mut olds = |least: u64, lab: &mut Lab<'_>| {
             let count = number(case, "segments").max(least);
@@ -71,12 +74,17 @@ impl Overwrite {
             target,
             maker,
             walk,
+            in_child,
         })
     }
 }
 
 impl Trial for Overwrite {
     fn prepare(&mut self, lab: &mut Lab<'_>) -> Result<Option<ColdProof>, Stop> {
+        if self.in_child {
+            child::usable(lab)?;
+        }
+        let walk = &mut self.walk;
         match &mut self.target {
             Target::New { name, tmp, made } => {
                 let folder = self.maker.folder();
@@ -89,16 +97,16 @@ impl Trial for Overwrite {
                 Ok(None)
             }
             Target::Warm(olds) => {
-                olds.prepare(lab)?;
+                olds.prepare(walk, lab)?;
                 olds.warm(lab)?;
                 Ok(None)
             }
-            Target::Cold(olds) => olds.prepare(lab),
+            Target::Cold(olds) => olds.prepare(walk, lab),
             Target::Prefetched(olds) => {
                 olds.pass();
-                let next = olds.prepare(lab)?;
+                let next = olds.prepare(walk, lab)?;
                 olds.back();
-                let mut proof = olds.prepare(lab)?;
+                let mut proof = olds.prepare(walk, lab)?;
                 if let (Some(proof), Some(next)) = (&mut proof, &next) {
                     proof.add(next);
                 }
@@ -142,6 +150,9 @@ impl Trial for Overwrite {
     ) -> Result<(), Stop> {
         let common = seen.entry("").or_default();
         common.insert("walked_pct".to_owned(), json!(self.maker.walked_pct()));
+        if self.in_child {
+            common.insert("child_dataset".to_owned(), json!(true));
+        }
         if let Target::Warm(olds) = &self.target {
             olds.observe(common);
         }

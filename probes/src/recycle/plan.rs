@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::{
+    cache::child,
     contract::{Case, Comparison, Group, Series},
     facts::Facts,
     files::PAGE_BYTES,
@@ -31,6 +32,7 @@ const BULK_LEGS: &[Series] = &["get", "commit", FINISH, "remove"];
 pub(super) fn groups(request: &Request, facts: &Facts) -> Vec<Group> {
     let plan = Plan {
         request,
+        lives_again: child::is_needed(request, facts),
         copies: facts.text("fs.in_place") == Some("no"),
     };
     let asked = |default: u64| {
@@ -59,6 +61,12 @@ pub(super) fn groups(request: &Request, facts: &Facts) -> Vec<Group> {
         let bytes = beside::file_bytes(request, facts);
         groups.push(plan.beside(Pattern::Pages(life), bytes));
     }
+    for group in &mut groups {
+        let cold = group.cases.iter().any(|c| c.params.get("cache") == Some(&json!("cold")));
+        for case in &mut group.cases {
+            case.beside_cold = cold;
+        }
+    }
     // A commit larger than the segment leaves nothing to walk.
     groups.retain(|g| g.cases.iter().all(|c| c.op_syncs > 0));
     groups
@@ -68,6 +76,8 @@ struct Plan<'r> {
     request: &'r Request,
     /// The filesystem never overwrites in place: it writes ten times a small commit's own bytes.
     copies: bool,
+    /// A file becomes cold by being written, not by being dropped.
+    lives_again: bool,
 }
 
 impl Plan<'_> {
@@ -173,6 +183,7 @@ impl Plan<'_> {
             params.insert("cache", json!(if cold { "cold" } else { "warm" }));
         }
         let syncs = pattern.syncs(walked);
+        let again = if cold { self.written_to_be_cold() } else { 0 };
         Case {
             name: name.to_owned(),
             params,
@@ -180,7 +191,8 @@ impl Plan<'_> {
             max_ops: 1,
             op_bytes: filled + walked,
             file_bytes: segment * files,
-            op_syncs: if walked == 0 { 0 } else { syncs + 6 },
+            prepare_bytes: again * walked,
+            op_syncs: if walked == 0 { 0 } else { (1 + again) * syncs + 6 },
             ..Case::default()
         }
     }
@@ -206,6 +218,7 @@ impl Plan<'_> {
                 params.insert("cache", json!(if name == "warm" { "warm" } else { "cold" }));
             }
             let walks = if ahead { 2 } else { 1 };
+            let again = if new { 0 } else { walks * self.written_to_be_cold() };
             Case {
                 name: name.to_owned(),
                 params,
@@ -213,7 +226,8 @@ impl Plan<'_> {
                 max_ops: 1,
                 op_bytes: walks * walked + if new { file } else { 0 },
                 file_bytes: file * files,
-                op_syncs: walks * pattern.syncs(walked),
+                prepare_bytes: again * walked,
+                op_syncs: (walks + again) * pattern.syncs(walked),
                 ..Case::default()
             }
         });
@@ -226,6 +240,11 @@ impl Plan<'_> {
                 ..Comparison::judged(id, "commit", "new")
             }],
         }
+    }
+
+    /// Walks before an operation that is to be cold: the old segment's and its witness's.
+    const fn written_to_be_cold(&self) -> u64 {
+        if self.lives_again { 2 } else { 0 }
     }
 
     fn segments(&self, least: u64) -> u64 {

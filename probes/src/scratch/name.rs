@@ -14,6 +14,9 @@ const CHECK_LEN: usize = 6;
 /// What a file's name in the scratch folder begins with.
 pub const FILE_PREFIXES: [&str; 5] = ["seg-", "tmp-", "old-", "witness-", "file-"];
 
+/// What the name of a folder in the scratch folder begins with that a dataset is mounted on.
+pub const DATASET_PREFIX: &str = "dataset-";
+
 /// Twelve upper-case Crockford base32 digits.
 #[must_use]
 pub fn is_run_id(text: &str) -> bool {
@@ -47,6 +50,15 @@ pub fn name_is_ours(name: &str) -> bool {
                     |b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'+' | b'.' | b'@' | b'_' | b'-'),
                 )
         })
+}
+
+/// A name that walprobe gives to a folder in its scratch folder: [`DATASET_PREFIX`], then 1 to 20
+/// of `a-z`.
+#[must_use]
+pub fn folder_is_ours(name: &str) -> bool {
+    name.strip_prefix(DATASET_PREFIX).is_some_and(|rest| {
+        (1..=20).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_lowercase())
+    })
 }
 
 fn check(run_id: &str, parent_inode: u64) -> String {

@@ -43,7 +43,6 @@ impl Action {
                 boot_id,
                 ..
             } => *boot_id == lines::boot_id() && started_ticks(*pid) == Some(*started),
-            #[cfg_attr(not(test), expect(unreachable_patterns, reason = "kinds of tests"))]
             _ => false,
         }
     }

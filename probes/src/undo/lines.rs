@@ -10,6 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::pocket::dataset;
+
 const MAGIC: &str = "walprobe undo";
 const VERSION: u32 = 1;
 
@@ -29,6 +31,11 @@ pub enum Action {
         /// The boot.
         boot_id: String,
     },
+    /// A ZFS dataset of the run's own; see [`crate::pocket::dataset`].
+    Dataset {
+        /// `PARENT/walprobe-RUNID-PURPOSE`.
+        name: String,
+    },
     /// A file or an empty folder of that path; only tests make one.
     #[cfg(test)]
     Marker {
@@ -38,10 +45,11 @@ pub enum Action {
 }
 
 impl Action {
-    /// Undoes it.
-    pub(crate) fn undo(&self) -> Result<(), String> {
+    /// Undoes it; `run_id` is that of the folder whose undo file says it.
+    pub(crate) fn undo(&self, run_id: &str) -> Result<(), String> {
         match *self {
             Self::LetGo { .. } => Ok(()),
+            Self::Dataset { ref name } => dataset::undo(name, run_id),
             #[cfg(test)]
             Self::Marker { ref path } => {
                 match std::fs::remove_file(path).or_else(|_| std::fs::remove_dir(path)) {
