@@ -12,7 +12,9 @@
 //! - `removing`: after each file that is removed, then after the undo file and before the folder.
 
 /// Every point there is.
-pub const POINTS: [&str; 6] = ["creating", "dataset", "filling", "renaming", "dropping", "removing"];
+pub const POINTS: [&str; 6] = [
+    "creating", "dataset", "filling", "renaming", "dropping", "removing",
+];
 
 /// Stops here for ever if a test asked for it; `announce` is called once before.
 #[cfg(debug_assertions)]

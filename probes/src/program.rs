@@ -34,8 +34,8 @@ const STEP: Duration = Duration::from_millis(5);
 const DYING: Duration = Duration::from_secs(2);
 /// A program that says more is killed: its words are kept in memory.
 const MAX_BYTES: u64 = 16 << 20;
-/// Of a failed program's last line this much is told.
-const MAX_TOLD: usize = 200;
+/// Of a failed program's last line this much is told: more than the longest name of a dataset.
+const MAX_TOLD: usize = 400;
 
 /// Why a program did not do it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,10 @@ pub(crate) fn find(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return std::path::absolute(Path::new(name)).ok();
     }
+    #[cfg(test)]
+    if let Some(folder) = LOOK_IN.with_borrow(Clone::clone) {
+        return Some(folder.join(name)).filter(|file| file.is_file());
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .filter(|folder| folder.is_absolute())
@@ -61,6 +65,15 @@ pub(crate) fn find(name: &OsStr) -> Option<PathBuf> {
             file.metadata()
                 .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
         })
+}
+
+#[cfg(test)]
+thread_local!(static LOOK_IN: std::cell::RefCell<Option<PathBuf>> = const { std::cell::RefCell::new(None) });
+
+/// In unit tests: the one folder in which this thread finds programs.
+#[cfg(test)]
+pub(crate) fn look_in(folder: Option<&Path>) {
+    LOOK_IN.set(folder.map(Path::to_owned));
 }
 
 /// A program to be run.

@@ -35,7 +35,9 @@ mod name;
 #[cfg(test)]
 mod tests;
 
-pub use name::{DATASET_PREFIX, FILE_PREFIXES, folder_is_ours, is_run_id, name_for, name_is_ours, run_id_of};
+pub use name::{
+    DATASET_PREFIX, FILE_PREFIXES, folder_is_ours, is_run_id, name_for, name_is_ours, run_id_of,
+};
 
 /// A scratch folder that this process made and holds.
 #[derive(Debug)]
@@ -189,6 +191,13 @@ impl Scratch {
     /// The run's id.
     pub(crate) fn run_id(&self) -> &str {
         &self.run_id
+    }
+
+    /// As it is after a SIGKILL: the undo file is closed, and nothing will be undone.
+    #[cfg(test)]
+    pub(crate) fn without_undo(mut self) -> Self {
+        self.undo = None;
+        self
     }
 
     /// The umask takes from a file's 0600.

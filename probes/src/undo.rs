@@ -215,7 +215,10 @@ impl Undo {
     /// The call that failed; ESTALE while the folder is let go.
     pub(crate) fn lock_held(&self) -> Result<OwnedFd, Fault> {
         let log = self.log();
-        let file = log.file.as_ref().ok_or_else(|| fault("fcntl", Errno::STALE))?;
+        let file = log
+            .file
+            .as_ref()
+            .ok_or_else(|| fault("fcntl", Errno::STALE))?;
         rustix::io::fcntl_dupfd_cloexec(file, 0).map_err(|e| fault("fcntl", e))
     }
 

@@ -8,7 +8,7 @@ use walprobe_probes::{
     facts::Facts,
     recycle::Recycle,
     report::{Fact, Row, RowStatus, Verdict},
-    request::{Beside, Profile, Request},
+    request::{Beside, DropCaches, Profile, Request},
     worker,
 };
 
@@ -194,5 +194,47 @@ fn bulk_syncs_once_and_prefetching_counts_only_what_was_prefetched() {
         assert_eq!(row.wal_bytes, walked, "{case}");
         assert_eq!(row.ops % walks, 0, "{case}");
         assert_eq!(row.cold.is_some(), case.starts_with("cold"), "{case}");
+    }
+}
+
+/// On ZFS a file becomes cold by being written: its group's files lie together, and what a
+/// preparation writes is charged.
+#[test]
+fn what_is_written_to_be_cold_is_charged() {
+    let on = |fs_type: &str, drop_caches| {
+        let mut facts = facts("no");
+        let fact = Fact {
+            value: fs_type.into(),
+            source: "test".to_owned(),
+            why: None,
+        };
+        facts.target.insert("fs.type".to_owned(), fact);
+        let asked = Request {
+            drop_caches,
+            beside: Some(Beside::Read),
+            ..request(Profile::Thorough)
+        };
+        Recycle.plan(&asked, &facts)
+    };
+    for (fs_type, drop_caches, times) in [
+        ("zfs", DropCaches::Auto, 2),
+        ("zfs", DropCaches::Zfs, 0),
+        ("btrfs", DropCaches::Auto, 0),
+    ] {
+        for group in on(fs_type, drop_caches) {
+            let id = group.compare[0].id.as_str();
+            let warm_only = ["life-bulk", "beside"].contains(&id);
+            for case in &group.cases {
+                assert_eq!(case.beside_cold, !warm_only, "{id} {}", case.name);
+                let walked = case.params["walked_bytes"].as_u64().unwrap();
+                // `warm` of commits alone has the past of `cold`, and is read back.
+                let times = match case.name.as_str() {
+                    "recycle+zero@cold" | "cold" | "warm" => times,
+                    "cold-prefetched" => 2 * times,
+                    _ => 0,
+                };
+                assert_eq!(case.prepare_bytes, times * walked, "{id} {}", case.name);
+            }
+        }
     }
 }

@@ -99,7 +99,9 @@ pub fn live_and_prove(
         Some(Err(why)) => return Err(no_child(&why, lab)),
         None => return Err(no_child("none was made", lab)),
     };
-    let scratch = lab.scratch.ok_or_else(|| no_child("no scratch folder", lab))?;
+    let scratch = lab
+        .scratch
+        .ok_or_else(|| no_child("no scratch folder", lab))?;
     let (log, pulse) = (scratch.undo(), lab.pulse);
     dataset.set(CACHED, "metadata", log, pulse).map_err(stop)?;
     crate::pause::here("dropping");
@@ -122,3 +124,6 @@ fn no_child(why: &str, lab: &Lab<'_>) -> Stop {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,6 +29,8 @@ use crate::{
     undo::{Action, Undo},
 };
 
+#[cfg(test)]
+pub(crate) mod fake;
 mod remove;
 #[cfg(test)]
 mod tests;
@@ -198,12 +200,7 @@ impl Dataset {
     }
 
     /// Puts a property back to what it has from its parent. Where that fails the dataset is spoilt.
-    pub(crate) fn inherit(
-        &self,
-        property: &str,
-        log: &Undo,
-        pulse: &Pulse,
-    ) -> Result<(), Failure> {
+    pub(crate) fn inherit(&self, property: &str, log: &Undo, pulse: &Pulse) -> Result<(), Failure> {
         let words = ["inherit", property, &self.name];
         let inherited = self.zfs.change(&words, log, pulse).and_then(|()| {
             let words = ["get", "-Hp", "-o", "value", property];
@@ -293,7 +290,11 @@ fn pool_of(dataset: &str) -> &str {
 
 /// Why no child of `parent` is made.
 fn refused(parent: &str, properties: &Properties, name: &str) -> Result<(), String> {
-    let value = |name: &str| properties.get(name).map_or("-", |(value, _)| value.as_str());
+    let value = |name: &str| {
+        properties
+            .get(name)
+            .map_or("-", |(value, _)| value.as_str())
+    };
     let why = match () {
         () if value("type") != "filesystem" => "is not a filesystem of ZFS",
         () if matches!(value("mountpoint"), "legacy" | "none" | "-") => "is not mounted by zfs",
@@ -307,12 +308,7 @@ fn refused(parent: &str, properties: &Properties, name: &str) -> Result<(), Stri
 }
 
 /// Where everything of the pool is mounted below; `-` for none.
-fn altroot(
-    zpool: &Path,
-    limit: Duration,
-    name: &str,
-    pulse: &Pulse,
-) -> Result<String, Failure> {
+fn altroot(zpool: &Path, limit: Duration, name: &str, pulse: &Pulse) -> Result<String, Failure> {
     let words = ["get", "-H", "-o", "value", "altroot", pool_of(name)];
     let said = Program::new(zpool, limit)
         .args(words)
@@ -332,7 +328,10 @@ fn point(scratch: &Scratch, folder: &str, altroot: &str) -> Result<String, Strin
         root => match path.strip_prefix(root) {
             Ok(below) => Path::new("/").join(below),
             Err(_) => {
-                return Err(format!("{} is not below the altroot {root}", paths::show(&path)));
+                return Err(format!(
+                    "{} is not below the altroot {root}",
+                    paths::show(&path)
+                ));
             }
         },
     };
@@ -367,7 +366,10 @@ impl Making<'_> {
             NO_SNAPSHOTS.to_owned(),
         ]
         .into_iter()
-        .chain(own.iter().map(|(property, value)| format!("{property}={value}")))
+        .chain(
+            own.iter()
+                .map(|(property, value)| format!("{property}={value}")),
+        )
         .collect();
         let mut words = vec!["create"];
         words.extend(assignments.iter().flat_map(|a| ["-o", a]));

@@ -62,7 +62,10 @@ pub(super) fn groups(request: &Request, facts: &Facts) -> Vec<Group> {
         groups.push(plan.beside(Pattern::Pages(life), bytes));
     }
     for group in &mut groups {
-        let cold = group.cases.iter().any(|c| c.params.get("cache") == Some(&json!("cold")));
+        let cold = group
+            .cases
+            .iter()
+            .any(|c| c.params.get("cache") == Some(&json!("cold")));
         for case in &mut group.cases {
             case.beside_cold = cold;
         }
@@ -192,7 +195,11 @@ impl Plan<'_> {
             op_bytes: filled + walked,
             file_bytes: segment * files,
             prepare_bytes: again * walked,
-            op_syncs: if walked == 0 { 0 } else { (1 + again) * syncs + 6 },
+            op_syncs: if walked == 0 {
+                0
+            } else {
+                (1 + again) * syncs + 6
+            },
             ..Case::default()
         }
     }
@@ -218,7 +225,11 @@ impl Plan<'_> {
                 params.insert("cache", json!(if name == "warm" { "warm" } else { "cold" }));
             }
             let walks = if ahead { 2 } else { 1 };
-            let again = if new { 0 } else { walks * self.written_to_be_cold() };
+            let again = if new {
+                0
+            } else {
+                walks * self.written_to_be_cold()
+            };
             Case {
                 name: name.to_owned(),
                 params,
