@@ -8,118 +8,35 @@
 //! change to be done, and sees what it made.
 
 use std::{
-    collections::BTreeMap,
-    ffi::OsStr,
-    path::{Path, PathBuf},
-    sync::{OnceLock, PoisonError, RwLock},
+    path::PathBuf,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
     time::Duration,
-};
-
-use rustix::{
-    fs::{AtFlags, Mode, OFlags},
-    io::Errno,
 };
 
 use crate::{
     contract::{Fault, Pulse},
-    folder::{Anchor, Folder},
-    paths,
-    program::{Failure, Program, find},
+    folder::Folder,
+    program::{Failure, Program},
     scratch::{DATASET_PREFIX, Scratch},
     undo::{Action, Undo},
 };
 
 #[cfg(test)]
 pub(crate) mod fake;
+mod make;
 mod remove;
 #[cfg(test)]
 mod tests;
+mod zfs;
 
+use make::{Making, altroot, give_up, point, refused};
 pub(crate) use remove::undo;
+use zfs::{Zfs, program, told};
 
 /// The user property that holds the run's id.
 const RUN: &str = "walprobe:run";
-/// A snapshot would keep the dataset from being destroyed; the usual tools look at this one.
-const NO_SNAPSHOTS: &str = "com.sun:auto-snapshot=false";
-/// The longest name (`ZFS_MAX_DATASET_NAME_LEN` less the NUL).
-const NAME_BYTES: usize = 255;
-/// What decides how a dataset writes and reads; a child has them from its parent.
-const ALIKE: [&str; 17] = [
-    "recordsize",
-    "compression",
-    "sync",
-    "logbias",
-    "primarycache",
-    "secondarycache",
-    "checksum",
-    "copies",
-    "dedup",
-    "atime",
-    "relatime",
-    "special_small_blocks",
-    "redundant_metadata",
-    "direct",
-    "prefetch",
-    "dnodesize",
-    "encryption",
-];
 
-/// A property: its value, and where that comes from (`local`, `default`, `inherited from ...`).
-type Properties = BTreeMap<String, (String, String)>;
-
-/// The program `zfs`.
-#[derive(Debug)]
-struct Zfs {
-    path: PathBuf,
-    limit: Duration,
-}
-
-impl Zfs {
-    fn find(limit: Duration) -> Result<Self, Failure> {
-        let path = program("zfs")?;
-        Ok(Self { path, limit })
-    }
-
-    fn ask(&self, words: &[&str], pulse: &Pulse) -> Result<String, Failure> {
-        Program::new(&self.path, self.limit)
-            .args(words)
-            .in_root()
-            .not_stopped()
-            .run(pulse)
-    }
-
-    /// Changes something, the lock of `log` held until it is done.
-    fn change(&self, words: &[&str], log: &Undo, pulse: &Pulse) -> Result<(), Failure> {
-        let lock = log.lock_held().map_err(|e| told(&e))?;
-        Program::new(&self.path, self.limit)
-            .args(words)
-            .stdin(lock)
-            .in_root()
-            .not_stopped()
-            .run(pulse)
-            .map(drop)
-    }
-
-    fn properties(&self, name: &str, pulse: &Pulse) -> Result<Properties, Failure> {
-        let words = ["get", "-Hp", "-o", "property,value,source", "all", name];
-        let said = self.ask(&words, pulse)?;
-        let line = |line: &str| {
-            let mut words = line.split('\t').map(str::to_owned);
-            Some((words.next()?, (words.next()?, words.next()?)))
-        };
-        Ok(said.lines().filter_map(line).collect())
-    }
-}
-
-fn program(name: &str) -> Result<PathBuf, Failure> {
-    find(OsStr::new(name)).ok_or_else(|| Failure::Told(format!("there is no program {name}")))
-}
-
-fn told(fault: &Fault) -> Failure {
-    Failure::Told(fault.to_string())
-}
-
-/// A dataset that this run made. It goes with the scratch folder, or by [`Dataset::destroy`].
+/// A dataset that this run made. It goes with the scratch folder.
 #[derive(Debug)]
 pub(crate) struct Dataset {
     zfs: Zfs,
@@ -244,10 +161,10 @@ impl Dataset {
 
 /// The dataset of a scratch folder that its cold cases live in, made when it is first asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Slot(RwLock<Option<Result<std::sync::Arc<Dataset>, String>>>);
+pub(crate) struct Slot(RwLock<Option<Result<Arc<Dataset>, String>>>);
 
 /// What a slot holds, or why it holds nothing.
-pub(crate) type Held = Result<std::sync::Arc<Dataset>, String>;
+pub(crate) type Held = Result<Arc<Dataset>, String>;
 
 impl Slot {
     /// What it holds; none where nobody has asked for it yet.
@@ -268,7 +185,7 @@ impl Slot {
             return Ok(held.clone());
         }
         let held = match make() {
-            Ok(dataset) => Ok(std::sync::Arc::new(dataset)),
+            Ok(dataset) => Ok(Arc::new(dataset)),
             Err(Failure::Told(why)) => Err(why),
             Err(Failure::Interrupted) => return Err(Failure::Interrupted),
         };
@@ -286,142 +203,4 @@ impl Slot {
 
 fn pool_of(dataset: &str) -> &str {
     dataset.split('/').next().unwrap_or(dataset)
-}
-
-/// Why no child of `parent` is made.
-fn refused(parent: &str, properties: &Properties, name: &str) -> Result<(), String> {
-    let value = |name: &str| {
-        properties
-            .get(name)
-            .map_or("-", |(value, _)| value.as_str())
-    };
-    let why = match () {
-        () if value("type") != "filesystem" => "is not a filesystem of ZFS",
-        () if matches!(value("mountpoint"), "legacy" | "none" | "-") => "is not mounted by zfs",
-        () if value("canmount") == "off" => "has canmount=off",
-        () if !matches!(value("encryption"), "off" | "-") => "is encrypted",
-        () if value("zoned") == "on" => "is delegated to a container (zoned)",
-        () if name.len() > NAME_BYTES => "has too long a name",
-        () => return Ok(()),
-    };
-    Err(format!("{parent} {why}"))
-}
-
-/// Where everything of the pool is mounted below; `-` for none.
-fn altroot(zpool: &Path, limit: Duration, name: &str, pulse: &Pulse) -> Result<String, Failure> {
-    let words = ["get", "-H", "-o", "value", "altroot", pool_of(name)];
-    let said = Program::new(zpool, limit)
-        .args(words)
-        .in_root()
-        .run(pulse)?;
-    Ok(said.trim().to_owned())
-}
-
-/// The value of `mountpoint` that leads into the scratch folder.
-fn point(scratch: &Scratch, folder: &str, altroot: &str) -> Result<String, String> {
-    let held = scratch.fd().map_err(|e| e.to_string())?;
-    let real = crate::target::real_path(std::os::fd::AsFd::as_fd(&*held));
-    let real = real.ok_or("the scratch folder's path is not known")?;
-    let path = real.join(folder);
-    let inside = match altroot {
-        "" | "-" => path.clone(),
-        root => match path.strip_prefix(root) {
-            Ok(below) => Path::new("/").join(below),
-            Err(_) => {
-                return Err(format!(
-                    "{} is not below the altroot {root}",
-                    paths::show(&path)
-                ));
-            }
-        },
-    };
-    match inside.to_str() {
-        Some(text) if !text.contains(char::is_control) => Ok(text.to_owned()),
-        _ => Err(format!("{} cannot be a mountpoint", paths::show(&path))),
-    }
-}
-
-struct Making<'a> {
-    zfs: &'a Zfs,
-    scratch: &'a Scratch,
-    name: &'a str,
-    folder: &'a str,
-    pulse: &'a Pulse,
-}
-
-impl Making<'_> {
-    fn make(
-        &self,
-        point: &str,
-        own: &[(&str, &str)],
-        parents: &Properties,
-    ) -> Result<Folder, Failure> {
-        let scratch = self.scratch.fd().map_err(|e| told(&e))?;
-        let fault = |call, e| told(&crate::folder::fault(call, e, self.folder));
-        rustix::fs::mkdirat(&scratch, self.folder, Mode::RWXU).map_err(|e| fault("mkdirat", e))?;
-        let assignments: Vec<String> = [
-            "canmount=noauto".to_owned(),
-            format!("mountpoint={point}"),
-            format!("{RUN}={}", self.scratch.run_id()),
-            NO_SNAPSHOTS.to_owned(),
-        ]
-        .into_iter()
-        .chain(
-            own.iter()
-                .map(|(property, value)| format!("{property}={value}")),
-        )
-        .collect();
-        let mut words = vec!["create"];
-        words.extend(assignments.iter().flat_map(|a| ["-o", a]));
-        words.push(self.name);
-        let log = self.scratch.undo();
-        self.zfs.change(&words, log, self.pulse)?;
-        crate::pause::here("dataset");
-        self.alike(own, parents)?;
-        self.zfs.change(&["mount", self.name], log, self.pulse)?;
-        crate::pause::here("dataset");
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let top = rustix::fs::openat(&scratch, self.folder, flags, Mode::empty())
-            .map_err(|e| fault("openat", e))?;
-        let device = |fd: &std::os::fd::OwnedFd| {
-            rustix::fs::fstat(fd)
-                .map(|s| s.st_dev)
-                .map_err(|e| fault("fstat", e))
-        };
-        if device(&top)? == device(&scratch)? {
-            let why = format!("{} was not mounted in the scratch folder", self.name);
-            return Err(Failure::Told(why));
-        }
-        let umask_takes = self.scratch.umask_takes();
-        Ok(Folder::new(Anchor::new(top), self.folder, umask_takes))
-    }
-
-    /// It was made as its parent is.
-    fn alike(&self, own: &[(&str, &str)], parents: &Properties) -> Result<(), Failure> {
-        let made = self.zfs.properties(self.name, self.pulse)?;
-        let value = |of: &Properties, name: &str| of.get(name).map(|(value, _)| value.clone());
-        for property in ALIKE {
-            let (has, wanted) = (value(&made, property), value(parents, property));
-            if has != wanted && own.iter().all(|(name, _)| *name != property) {
-                let text = |v: Option<String>| v.unwrap_or_else(|| "missing".to_owned());
-                return Err(Failure::Told(format!(
-                    "{property} of a child dataset is {}, not {} as its parent's",
-                    text(has),
-                    text(wanted)
-                )));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Undoes what was made; what cannot be stays announced, for the scratch folder's removal.
-fn give_up(scratch: &Scratch, action: &Action, folder: &str) {
-    if action.undo(scratch.run_id()).is_ok() {
-        // Not noted: undone again, which does no harm. So does a folder that stays.
-        let _ = scratch.undo().did_undo(action);
-        if let Ok(held) = scratch.fd() {
-            let _: Result<(), Errno> = rustix::fs::unlinkat(&held, folder, AtFlags::REMOVEDIR);
-        }
-    }
 }

@@ -7,6 +7,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::{
     fake::{Fake, PARENT, may_mount, no_mount},
+    make::NAME_BYTES,
     *,
 };
 use crate::{clean::clean, scratch::Scratch, target, undo::Claim};
