@@ -17,6 +17,10 @@ need() { [ -e "$(at "$1")" ] || fail "cannot open '$1': dataset does not exist";
 value() { awk -F'\t' -v p="$2" '$1 == p {print $2}' "$(at "$1")"; }
 put() { f=$(at "$1"); awk -F'\t' -v p="$2" '$1 != p' "$f" >"$f.new"; printf '%s\t%s\t%s\n' "$2" "$3" "$4" >>"$f.new"; mv "$f.new" "$f"; }
 case "$1" in
+  create|mount|set|inherit)
+    [ -n "${BY_HAND-}" ] || readlink /proc/self/fd/0 | grep -q '/undo$' || fail "stdin is not the lock";;
+esac
+case "$1" in
   list) [ "$2 $3 $4" = "-H -o name" ] && [ -d "$5" ] || bad "$@"; echo tank/wal;;
   get)
     [ "$2 $3" = "-Hp -o" ] && [ $# = 6 ] || bad "$@"; need "$6"
@@ -133,6 +137,7 @@ impl Fake {
     pub(crate) fn zfs(&self, words: &[&str]) {
         let done = std::process::Command::new(self.at("zfs"))
             .args(words)
+            .env("BY_HAND", "1")
             .status()
             .unwrap();
         assert!(done.success(), "{words:?}");
