@@ -70,7 +70,7 @@ pub(in crate::render) fn described(target: &Target) -> String {
 
 /// The lines of a table: a case, and its figure in each directory.
 pub(in crate::render) fn lines(report: &Report, id: &str) -> Vec<(String, Vec<String>)> {
-    let of_id = |r: &&Row| format!("{}/{}", r.probe, r.comparison) == id;
+    let of_id = |r: &&Row| format!("{}/{}", r.probe, r.comparison) == id && !comparison::same_as(r);
     let targets = report.targets.iter();
     let columns: Vec<Vec<&Row>> = targets
         .map(|t| t.rows.iter().filter(of_id).collect())
