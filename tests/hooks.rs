@@ -122,7 +122,7 @@ impl Place {
 
     /// A short run of lives, warm and cold; more words follow.
     fn walprobe(&self) -> Invocation {
-        self.walprobe_for("3")
+        self.walprobe_for("10")
     }
 
     /// The same with more time, which a slow hook takes.

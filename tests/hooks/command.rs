@@ -75,7 +75,7 @@ fn hangs() -> Checked {
     let place = Place::new()?;
     let body = "sleep 600 & echo $! >\"$WORK/sleeper\"\nwait\n";
     let program = place.script("drop", body)?;
-    let invocation = place.walprobe_for("9").args(["--op-timeout", "2"]);
+    let invocation = place.walprobe_for("18").args(["--op-timeout", "2"]);
     let document = place.run(invocation.arg("--drop-caches-cmd").arg(program))?;
     all_ended(&document, "need-hook", &["/drop did not end within 2 s"])?;
     let sleeper = fs::read_to_string(place.outside("sleeper"))?;

@@ -83,7 +83,7 @@ fn read_only() -> Checked {
             "--profile",
             "quick",
             "--time",
-            "3",
+            "10",
             "--segment-size",
             "1MiB",
         ])

@@ -144,11 +144,17 @@ pub(in crate::render) fn caption(id: &str) -> Option<&'static str> {
 
 fn write(page: &mut Page, id: &str, rows: &[&Row]) {
     let _ = write!(page.out, "\n{}", page.paint.bold(id));
-    if let Some(caption) = caption(id) {
-        let fits = id.len() + 2 + caption.len() <= page.options.prose();
-        let _ = write!(page.out, "{}{caption}", if fits { "  " } else { "\n " });
+    match caption(id) {
+        Some(caption) if id.len() + 2 + caption.len() <= page.options.prose() => {
+            let _ = writeln!(page.out, "  {caption}");
+        }
+        other => {
+            page.out.push('\n');
+            if let Some(caption) = other {
+                fill(&mut page.out, page.options.prose(), " ", " ", caption);
+            }
+        }
     }
-    page.out.push('\n');
     let notes = Notes::of(rows);
     let common = common(rows);
     if !common.is_empty() {

@@ -58,12 +58,12 @@ pub(in crate::render) fn letter(at: usize) -> String {
     }
 }
 
-/// A directory in one line.
+/// A directory in one line; its mount options stand on its card.
 pub(in crate::render) fn described(target: &Target) -> String {
     format!(
         "{}: {}; durability {}",
         target.dir,
-        card::filesystem(target),
+        card::filesystem_alone(target),
         target.durability.verdict.as_str()
     )
 }
