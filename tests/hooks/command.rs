@@ -108,7 +108,7 @@ fn mounts_again() -> Checked {
     let program = place.script("drop", &body)?;
     let document = place.run(
         place
-            .walprobe_for("24")
+            .walprobe_for("60")
             .arg("--drop-caches-cmd")
             .arg(program),
     )?;
