@@ -220,3 +220,26 @@ fn an_internal_row_of_the_child_is_walprobes_failure() {
     assert!(draft.broken());
     assert_eq!(draft.finish(None).ended_by, EndedBy::Error);
 }
+
+#[test]
+fn a_row_that_is_the_same_as_another_is_complete_as_planned() {
+    let mut cases = Vec::new();
+    if let Event::Plan { cases: planned } = plan(&["a", "b"]) {
+        cases = planned;
+    }
+    cases[1].same_as = Some("the same as a: it is".to_owned());
+    let mut draft = draft(&[]);
+    draft.take(0, Event::Plan { cases });
+    let outcome = Outcome {
+        ending: Ending::Died("was killed".to_owned()),
+        asked: None,
+        gone: true,
+        lived: Duration::from_secs(1),
+    };
+    draft.end(0, &outcome, Vec::new());
+    let rows = &draft.report().targets[0].rows;
+    let told = |at: usize| (rows[at].status, rows[at].reason_code.as_deref());
+    assert_eq!(told(0), (RowStatus::Skipped, Some("internal")));
+    assert_eq!(told(1), (RowStatus::Skipped, Some("same-as")));
+    assert_eq!(rows[1].reason.as_deref(), Some("the same as a: it is"));
+}

@@ -82,7 +82,19 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Job, clap:
     };
     match name {
         "all" => measure(ids().map(str::to_owned).collect()),
-        "facts" => Ok(Job::Facts(Box::new(Facts::from_arg_matches(matches)?))),
+        "facts" => {
+            let options = Facts::from_arg_matches(matches)?;
+            // A CSV line is a row, and nothing is measured here.
+            let csv = options.show.csv.is_some() || options.show.format == "csv";
+            if csv && options.syncs.is_none() {
+                return Err(command().error(
+                    clap::error::ErrorKind::ValueValidation,
+                    "CSV holds rows of measurements and no facts: take --format table or json, or \
+                     --json FILE (with --syncs N there are rows)",
+                ));
+            }
+            Ok(Job::Facts(Box::new(options)))
+        }
         "list" => Ok(Job::List),
         "explain" => Ok(Job::Explain(matches.get_one::<String>("name").cloned())),
         "clean" => Ok(Job::Clean(dir(matches))),
@@ -250,6 +262,15 @@ mod tests {
         let m = measure("walprobe recycle /a --seed 7 --drop-caches-cmd drop x");
         assert_eq!((m.drop_caches_cmd.unwrap().len(), m.dirs.len()), (2, 1));
         assert!(job("walprobe recycle /a --drop-caches none --drop-caches-cmd x").is_err());
+    }
+
+    #[test]
+    fn facts_are_not_told_as_csv() {
+        for options in ["--format csv", "--csv x"] {
+            let error = job(&format!("walprobe facts {options} /x")).unwrap_err();
+            assert!(error.contains("--format table or json"), "{error}");
+            assert!(job(&format!("walprobe facts --syncs 3 {options} /x")).is_ok());
+        }
     }
 
     #[test]

@@ -44,7 +44,8 @@ pub fn cases() -> Vec<(String, String, String, Option<String>)> {
             };
             for group in probe.plan(&request, &Facts::default()) {
                 for comparison in &group.compare {
-                    for (name, _) in group.members(comparison) {
+                    let members = group.members(comparison).into_iter().map(|(name, _)| name);
+                    for name in members.chain(comparison.same.iter().map(|same| same.name)) {
                         let case = (
                             group.probe.to_owned(),
                             comparison.id.to_string(),
@@ -113,6 +114,14 @@ fn lines(probe: &dyn Probe) -> Vec<Line> {
 
 fn of_group(group: &Group, profile: Profile) -> impl Iterator<Item = Line> {
     group.compare.iter().flat_map(move |comparison| {
+        let id = move |name: &str| format!("{}/{}/{name}", group.probe, comparison.id);
+        let same = comparison.same.iter().map(move |same| Line {
+            id: id(same.name),
+            profile: profile.as_str(),
+            op: "-".to_owned(),
+            space: "-".to_owned(),
+            needs: format!("the same as {}", same.of),
+        });
         group
             .members(comparison)
             .into_iter()
@@ -124,13 +133,14 @@ fn of_group(group: &Group, profile: Profile) -> impl Iterator<Item = Line> {
                     ""
                 };
                 Line {
-                    id: format!("{}/{}/{}{mark}", group.probe, comparison.id, name),
+                    id: id(name) + mark,
                     profile: profile.as_str(),
                     op: show(case.op_bytes),
                     space: show(case.file_bytes),
                     needs: needs_of(case),
                 }
             })
+            .chain(same)
     })
 }
 

@@ -45,7 +45,11 @@ impl State {
         let old_rows = std::mem::take(&mut entry.rows);
         let old_told = std::mem::take(&mut self.told);
         entry.rows = plan.iter().map(not_reached).collect();
-        self.told = vec![Told::Nothing; plan.len()];
+        let told = |case: &PlannedCase| match case.same_as {
+            Some(_) => Told::Finally,
+            None => Told::Nothing,
+        };
+        self.told = plan.iter().map(told).collect();
         self.plan = plan;
         for (row, told) in old_rows.into_iter().zip(old_told) {
             if told > Told::Nothing {
@@ -152,7 +156,7 @@ impl std::fmt::Display for Doing {
 }
 
 fn not_reached(case: &PlannedCase) -> Row {
-    Row {
+    let mut row = Row {
         probe: case.probe.clone(),
         comparison: case.comparison.clone(),
         case: case.case.clone(),
@@ -164,5 +168,10 @@ fn not_reached(case: &PlannedCase) -> Row {
         reason_code: Some("interrupted".to_owned()),
         reason: Some("not reached".to_owned()),
         ..Row::default()
+    };
+    if let Some(why) = &case.same_as {
+        row.reason_code = Some("same-as".to_owned());
+        row.reason = Some(why.clone());
     }
+    row
 }

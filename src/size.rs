@@ -74,6 +74,22 @@ pub fn parse_segment(text: &str) -> Result<u64, String> {
     Err(format!("it must be a power of two from 1MiB to 1GiB{hint}"))
 }
 
+/// A size as [`parse`] takes it, exact: `4GiB`.
+#[must_use]
+pub fn spell(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [
+        ("TiB", 1 << 40),
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+    ];
+    let whole = |(_, factor): &&(&str, u64)| bytes > 0 && bytes.is_multiple_of(*factor);
+    match UNITS.iter().find(whole) {
+        Some((unit, factor)) => format!("{}{unit}", bytes / factor),
+        None => bytes.to_string(),
+    }
+}
+
 /// A size in the largest unit that leaves at most one decimal wrong by little.
 #[must_use]
 pub fn show(bytes: u64) -> String {
@@ -137,6 +153,23 @@ mod tests {
             assert!(parse_segment(text).unwrap_err().contains("power of two"));
         }
         assert!(parse_segment("16MB").unwrap_err().contains("16MiB"));
+    }
+
+    #[test]
+    fn a_spelled_size_is_read_back() {
+        let sizes = [
+            (1, "1"),
+            (1023, "1023"),
+            (8 << 10, "8KiB"),
+            (3 << 29, "1536MiB"),
+            (4 << 30, "4GiB"),
+            (2_000_000_000, "1953125KiB"),
+            (1 << 50, "1024TiB"),
+        ];
+        for (bytes, text) in sizes {
+            assert_eq!(spell(bytes), text);
+            assert_eq!(parse(text), Ok(bytes));
+        }
     }
 
     #[test]

@@ -14,7 +14,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use walprobe_probes::{
-    clean, contract::Pulse, event::Event, request::Request, sys::process::ignore_signals, worker,
+    PROBES, clean, contract::Pulse, event::Event, request::Request, sys::process::ignore_signals,
+    worker,
 };
 
 use crate::error::{Exit, say};
@@ -75,7 +76,7 @@ pub fn measure() -> Exit {
     if let Err(e) = listening {
         return broken(&format!("cannot start a thread: {e}"));
     }
-    worker::run(&request, &pulse, &|event: &Event| {
+    worker::run(PROBES, &request, &pulse, &|event: &Event| {
         if tell(event).is_err() {
             pulse.stop();
         }

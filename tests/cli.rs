@@ -79,6 +79,7 @@ fn wrong_usage_is_2_with_an_empty_stdout() {
         &["all", "/nowhere/at/all"],
         &["facts", "/nowhere/at/all"],
         &["facts", "--syncs", "0", "/tmp"],
+        &["facts", "--format", "csv", "/tmp"],
         &["all", "--rewrites", "2", "/tmp"],
         &["all", "--cycles", "0", "/tmp"],
         &["facts", "--fail-on", "info", "/tmp"],

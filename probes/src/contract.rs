@@ -211,6 +211,19 @@ pub struct Comparison {
     pub names: Vec<(String, String)>,
     /// The series shown as `commits`, `commit_p50_us` and so on among the observations.
     pub detail: Option<Series>,
+    /// Rows that are not measured, since another row of the comparison is the same.
+    pub same: Vec<Same>,
+}
+
+/// A row of a case that is the same as another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Same {
+    /// Its name.
+    pub name: &'static str,
+    /// The row that has the figures.
+    pub of: &'static str,
+    /// Why it is the same.
+    pub why: &'static str,
 }
 
 impl Comparison {
@@ -226,6 +239,7 @@ impl Comparison {
             total: None,
             names: Vec::new(),
             detail: None,
+            same: Vec::new(),
         }
     }
 
@@ -241,6 +255,7 @@ impl Comparison {
             total: None,
             names: Vec::new(),
             detail: None,
+            same: Vec::new(),
         }
     }
 }
@@ -272,6 +287,15 @@ pub struct Case {
     pub file_bytes: u64,
     /// Syncs in one operation, preparation included: time for `--dry-run` until calibration knows.
     pub op_syncs: u64,
+}
+
+impl Case {
+    /// What it does: its `method` parameter, where its name is another, else its name.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        let method = self.params.get("method").and_then(Value::as_str);
+        method.unwrap_or(&self.name)
+    }
 }
 
 /// What `open` hands the engine to drive.

@@ -36,6 +36,9 @@ pub struct PlannedCase {
     pub seconds: f64,
     /// Largest space taken at one time.
     pub file_bytes: u64,
+    /// Not measured, since another row is the same: why. Its row is complete as planned.
+    #[serde(default)]
+    pub same_as: Option<String>,
 }
 
 /// A worker's message.

@@ -1,9 +1,10 @@
 //! The plan of one target as data: groups in the order in which they run, and what each will
 //! probably need. Pure: from the request and the facts alone.
 
+use std::collections::BTreeMap;
+
 use crate::{
-    PROBES,
-    contract::{Case, Comparison, Group, Probe},
+    contract::{Case, Comparison, Group, Probe, Value},
     engine::{schedule::Need, sizing::MIN_ROUNDS},
     event::PlannedCase,
     facts::Facts,
@@ -43,12 +44,17 @@ pub struct Planned {
     pub group: Group,
 }
 
-/// The groups of a request, selected, in order. Durability comes first and is not subject to `only`,
-/// since every figure is read in its light.
+/// The groups of a request by the probes of `catalogue`, selected, in order. Durability comes first
+/// and is not subject to `only`, since every figure is read in its light.
 #[must_use]
-pub fn groups(request: &Request, facts: &Facts, selection: &Selection) -> Vec<Planned> {
+pub fn groups(
+    catalogue: &[&'static dyn Probe],
+    request: &Request,
+    facts: &Facts,
+    selection: &Selection,
+) -> Vec<Planned> {
     let mut out = Vec::new();
-    for probe in PROBES {
+    for probe in catalogue {
         let id = probe.card().id;
         let asked = request.probes.iter().any(|p| p == id);
         // Nothing is written where only facts are asked for.
@@ -61,10 +67,9 @@ pub fn groups(request: &Request, facts: &Facts, selection: &Selection) -> Vec<Pl
                 .compare
                 .iter()
                 .map(|c| {
-                    group
-                        .members(c)
-                        .iter()
-                        .any(|(name, _)| wanted(selection, id, &c.id, name))
+                    let members = group.members(c).into_iter().map(|(name, _)| name);
+                    let mut names = members.chain(c.same.iter().map(|s| s.name));
+                    names.any(|name| wanted(selection, id, &c.id, name))
                 })
                 .collect();
             let mut keep = keep.into_iter();
@@ -80,7 +85,7 @@ pub fn groups(request: &Request, facts: &Facts, selection: &Selection) -> Vec<Pl
             }
             let mut used = used.into_iter();
             group.cases.retain(|_| used.next() == Some(true));
-            if !group.cases.is_empty() {
+            if !group.compare.is_empty() {
                 out.push(Planned {
                     probe: *probe,
                     group,
@@ -178,21 +183,53 @@ pub fn rows(planned: &[Planned], selection: &Selection) -> Vec<PlannedCase> {
                     case: name.to_owned(),
                     baseline: comparison.baseline.clone(),
                     series: (!comparison.series.is_empty()).then(|| comparison.series.to_owned()),
-                    params: case
-                        .params
-                        .iter()
-                        .map(|(k, v)| ((*k).to_owned(), v.clone()))
-                        .collect(),
+                    params: params_of(group, comparison, name),
                     group: at,
                     index,
                     bytes: (need.bytes * share) as u64,
                     seconds: need.seconds * share,
                     file_bytes: case.file_bytes,
+                    same_as: None,
                 });
             }
+            out.extend(same(at, group, comparison, selection));
         }
     }
     out
+}
+
+/// The rows that are the same as others: nothing is written for them.
+fn same(
+    at: usize,
+    group: &Group,
+    comparison: &Comparison,
+    selection: &Selection,
+) -> Vec<PlannedCase> {
+    let asked = comparison.same.iter();
+    asked
+        .filter(|same| wanted(selection, group.probe, &comparison.id, same.name))
+        .map(|same| PlannedCase {
+            probe: group.probe.to_owned(),
+            comparison: comparison.id.clone(),
+            case: same.name.to_owned(),
+            baseline: comparison.baseline.clone(),
+            series: (!comparison.series.is_empty()).then(|| comparison.series.to_owned()),
+            params: params_of(group, comparison, same.of),
+            group: at,
+            index: group.cases.len(),
+            same_as: Some(format!("the same as {}: {}", same.of, same.why)),
+            ..PlannedCase::default()
+        })
+        .collect()
+}
+
+/// What the case is that has this name in the comparison.
+fn params_of(group: &Group, comparison: &Comparison, name: &str) -> BTreeMap<String, Value> {
+    let mut members = group.members(comparison).into_iter();
+    let found = members.find(|(n, _)| *n == name);
+    let params = found.map(|(_, at)| group.cases[at].params.iter());
+    let owned = |(k, v): (&&str, &Value)| ((*k).to_owned(), v.clone());
+    params.into_iter().flatten().map(owned).collect()
 }
 
 /// Largest space that the groups take at one time.

@@ -11,11 +11,12 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    contract::{Clock, Counters, Fault, Lab, Pulse, Quiet},
+    contract::{Clock, Counters, Fault, Lab, Probe, Pulse, Quiet},
     engine::{
         clock::{Monotonic, cost_ns},
         counters::SysCounters,
         rounds::{self, Limits},
+        rows,
         schedule::{self, Share},
         world::{World, quiet_window},
     },
@@ -42,10 +43,16 @@ const MOST_FILE_BYTES: u64 = 2 << 20;
 /// Time kept for removing the scratch folder.
 const REMOVAL_S: f64 = 0.5;
 
-/// Measures one directory. Everything there is to know comes through `tell`.
-pub fn run(request: &Request, pulse: &Pulse, tell: &(dyn Fn(&Event) + Sync)) {
+/// Measures one directory with the probes of `catalogue`. Everything there is to know comes
+/// through `tell`.
+pub fn run(
+    catalogue: &[&'static dyn Probe],
+    request: &Request,
+    pulse: &Pulse,
+    tell: &(dyn Fn(&Event) + Sync),
+) {
     let clock = Monotonic::new();
-    if let Err(refused) = measure(request, pulse, tell, &clock) {
+    if let Err(refused) = measure(catalogue, request, pulse, tell, &clock) {
         tell(&Event::Refused {
             message: refused.message,
             hint: refused.hint,
@@ -54,6 +61,7 @@ pub fn run(request: &Request, pulse: &Pulse, tell: &(dyn Fn(&Event) + Sync)) {
 }
 
 fn measure(
+    catalogue: &[&'static dyn Probe],
     request: &Request,
     pulse: &Pulse,
     tell: &(dyn Fn(&Event) + Sync),
@@ -79,7 +87,7 @@ fn measure(
             why: None,
         },
     );
-    let planned = plan::groups(request, &facts, &selection);
+    let planned = plan::groups(catalogue, request, &facts, &selection);
     tell_facts(&dir, &facts, tell);
     tell(&Event::Plan {
         cases: plan::rows(&planned, &selection),
@@ -253,6 +261,7 @@ fn groups(
             let rows: Vec<Row> = rows
                 .into_iter()
                 .filter(|r| plan::wanted(selection, &r.probe, &r.comparison, &r.case))
+                .map(|row| without_unknown(row, selection))
                 .collect();
             if last {
                 known.extend(rows.iter().cloned());
@@ -280,6 +289,20 @@ fn groups(
         }
     }
     (world.spent(), ended_by(&known))
+}
+
+/// No row is named that is not told.
+fn without_unknown(mut row: Row, selection: &Selection) -> Row {
+    let told = |id: &str| {
+        let mut parts = id.splitn(3, '/');
+        let (probe, comparison, case) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(plan::wanted(selection, probe, comparison, case))
+    };
+    let other = row.observations.get(rows::SAME_OPERATIONS);
+    if other.is_some_and(|id| id.as_str().and_then(told) != Some(true)) {
+        row.observations.remove(rows::SAME_OPERATIONS);
+    }
+    row
 }
 
 /// The run ended by time or budget if a planned case was not reached for that reason.

@@ -47,15 +47,20 @@ fn request(dir: &Path, only: &str) -> Request {
 /// The final rows of a run.
 fn measured(request: &Request) -> Vec<Row> {
     let rows = Mutex::new(Vec::new());
-    worker::run(request, &Pulse::default(), &|event| match event {
-        Event::Rows {
-            rows: told,
-            done: true,
-        } => rows.lock().unwrap().extend(told.iter().cloned()),
-        Event::Refused { message, .. } => panic!("{message}"),
-        Event::Done { left_behind, .. } => assert!(left_behind.is_empty(), "{left_behind:?}"),
-        _ => {}
-    });
+    worker::run(
+        walprobe_probes::PROBES,
+        request,
+        &Pulse::default(),
+        &|event| match event {
+            Event::Rows {
+                rows: told,
+                done: true,
+            } => rows.lock().unwrap().extend(told.iter().cloned()),
+            Event::Refused { message, .. } => panic!("{message}"),
+            Event::Done { left_behind, .. } => assert!(left_behind.is_empty(), "{left_behind:?}"),
+            _ => {}
+        },
+    );
     let mut rows = rows.into_inner().unwrap();
     rows.retain(|r| r.probe == "prealloc");
     rows

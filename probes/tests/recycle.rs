@@ -3,12 +3,14 @@
 use std::{collections::BTreeMap, sync::Mutex};
 
 use walprobe_probes::{
+    PROBES,
     contract::{Group, Probe as _, Pulse},
-    event::Event,
+    event::{Event, PlannedCase},
     facts::Facts,
+    plan,
     recycle::Recycle,
     report::{Fact, Row, RowStatus, Verdict},
-    request::{Beside, DropCaches, Profile, Request},
+    request::{Beside, DropCaches, Profile, Request, Selection},
     worker,
 };
 
@@ -99,6 +101,74 @@ fn the_old_segments_and_the_commit_size_are_as_asked() {
     }
 }
 
+/// Every row of a plan, and the group's case behind it; without one it is the same as another.
+fn rows(request: &Request) -> Vec<PlannedCase> {
+    let planned = plan::groups(PROBES, request, &facts("yes"), &Selection::default());
+    let rows = plan::rows(&planned, &Selection::default());
+    rows.into_iter().filter(|r| r.probe == "recycle").collect()
+}
+
+#[test]
+fn a_recycled_sparse_segment_is_told_in_every_life_and_never_measured() {
+    let rows = rows(&request(Profile::Thorough));
+    let same: Vec<&PlannedCase> = rows.iter().filter(|r| r.same_as.is_some()).collect();
+    let told: Vec<&str> = same.iter().map(|r| r.comparison.as_str()).collect();
+    let lives = [
+        "life",
+        "life-cold",
+        "life-8k",
+        "life-cold-8k",
+        "life-standby",
+        "life-bulk",
+    ];
+    assert_eq!(told, lives);
+    for row in same {
+        assert_eq!(row.case, "recycle+sparse");
+        assert_eq!((row.bytes, row.seconds, row.file_bytes), (0, 0.0, 0));
+        let of = |r: &&PlannedCase| r.comparison == row.comparison && r.case == "recycle+zero";
+        assert_eq!(row.params, rows.iter().find(of).unwrap().params);
+    }
+    let cases = Recycle.plan(&request(Profile::Thorough), &facts("yes"));
+    let mut cases = cases.iter().flat_map(|g| &g.cases);
+    assert!(cases.all(|c| !c.name.contains("recycle+sparse")));
+}
+
+#[test]
+fn a_drop_beyond_files_is_for_the_new_segments_of_cold_comparisons_too() {
+    let ways = [
+        (DropCaches::Auto, None, None),
+        (DropCaches::None, None, None),
+        (DropCaches::Fadvise, None, None),
+        (DropCaches::System, None, Some("system")),
+        (DropCaches::Zfs, None, Some("zfs")),
+        (DropCaches::Auto, Some(vec!["drop".to_owned()]), Some("cmd")),
+    ];
+    for (drop_caches, drop_caches_cmd, hook) in ways {
+        let rows = rows(&Request {
+            drop_caches,
+            drop_caches_cmd,
+            beside: Some(Beside::Read),
+            ..request(Profile::Thorough)
+        });
+        let new = rows.iter().filter(|r| r.case.starts_with("new"));
+        for row in new {
+            let cold = row.comparison.contains("cold")
+                || ["standby", "life-standby", "overwrite"].contains(&row.comparison.as_str());
+            let dropped = row.params.get("dropped_by").and_then(|h| h.as_str());
+            assert_eq!(dropped, hook.filter(|_| cold), "{}", row.comparison);
+        }
+        // Shared where the two are the same, else measured apart.
+        let of = |comparison: &str| {
+            let found = rows
+                .iter()
+                .find(|r| r.comparison == comparison && r.case == "new+zero");
+            found.map(|r| (r.group, r.index)).unwrap()
+        };
+        assert_eq!(of("life") == of("life-cold"), hook.is_none(), "{hook:?}");
+        assert_eq!(of("life-8k") == of("life-cold-8k"), hook.is_none());
+    }
+}
+
 #[test]
 fn a_segment_smaller_than_a_commit_is_not_walked() {
     let tiny = Request {
@@ -121,7 +191,7 @@ fn a_segment_smaller_than_a_commit_is_not_walked() {
 /// The last rows told, by `COMPARISON/CASE`.
 fn measured(request: &Request) -> BTreeMap<String, Row> {
     let rows = Mutex::new(BTreeMap::new());
-    worker::run(request, &Pulse::default(), &|event| match event {
+    worker::run(PROBES, request, &Pulse::default(), &|event| match event {
         Event::Rows { rows: told, done } if *done => {
             let named = told
                 .iter()
@@ -164,6 +234,33 @@ fn a_reader_beside_reads_and_tells_how_it_fared() {
     }
     assert_eq!(rows["beside/new+sparse"].verdict, Some(Verdict::Baseline));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_two_comparisons_share_is_said_and_only_of_rows_that_are_told() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let asked = |only: &[&str]| {
+        measured(&Request {
+            dir: dir.path().to_string_lossy().into_owned(),
+            segment_bytes: 128 << 10,
+            only: only.iter().map(|p| (*p).to_owned()).collect(),
+            time_s: 4.0,
+            ..request(Profile::Quick)
+        })
+    };
+    let other = |rows: &BTreeMap<String, Row>, id: &str| {
+        let seen = rows[id].observations.get("same_operations_as");
+        seen.map(|id| id.as_str().unwrap().to_owned())
+    };
+    let both = asked(&["recycle/life", "recycle/life-cold"]);
+    for case in ["new+zero", "new+sparse"] {
+        assert_eq!(other(&both, &format!("life/{case}")), None);
+        let cold = other(&both, &format!("life-cold/{case}"));
+        assert_eq!(cold, Some(format!("recycle/life/{case}")));
+    }
+    assert_eq!(other(&both, "life-cold/recycle+zero"), None);
+    let less = asked(&["recycle/life/recycle+zero", "recycle/life-cold"]);
+    assert_eq!(other(&less, "life-cold/new+zero"), None);
 }
 
 #[test]

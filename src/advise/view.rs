@@ -13,6 +13,7 @@ use super::{
     gain::{Interval, Limits},
     words,
 };
+use crate::size;
 
 /// Comparisons that rules ask for and that this version cannot run: where one is missing,
 /// no command would tell.
@@ -141,10 +142,10 @@ impl<'a> View<'a> {
         format!("/targets/{}/rows/{at}/{key}", self.index)
     }
 
-    /// Twice the run's write budget, in bytes.
+    /// Twice the run's write budget, as `--write-budget` takes it.
     #[must_use]
-    pub const fn larger_budget(&self) -> u64 {
-        self.report.write_budget_bytes.saturating_mul(2)
+    pub fn larger_budget(&self) -> String {
+        size::spell(self.report.write_budget_bytes.saturating_mul(2))
     }
 
     /// The pointer points into another target.

@@ -14,7 +14,7 @@ use super::{
     table::{
         self, advice, card,
         columns::{COLUMNS, Column, MAIN},
-        comparison, left_out,
+        comparison, left_out, legend,
         notes::Notes,
         side_by_side,
     },
@@ -111,14 +111,22 @@ impl Page {
         if target.status == TargetStatus::Skipped && target.rows.is_empty() {
             return;
         }
-        let legend = comparison::explained(target, "the baseline");
-        if !legend.is_empty() {
-            self.paragraph(&prose(&legend));
-        }
+        let above = std::mem::take(&mut self.0);
+        let mut shown = Vec::new();
         let all = comparison::comparisons(target);
         for (id, rows) in all.iter().filter(|(_, rows)| comparison::tried(rows)) {
-            self.comparison(id, rows);
+            self.comparison(id, rows, &mut shown);
         }
+        let tables = std::mem::replace(&mut self.0, above);
+        let entries = legend::entries(&shown, "the baseline");
+        if !entries.is_empty() {
+            self.heading(3, "Columns");
+            self.0.push('\n');
+        }
+        for (label, text) in entries {
+            self.entry(0, &prose(&label), &text);
+        }
+        self.0.push_str(&tables);
         self.advice(target);
         self.left_out(target);
     }
@@ -160,7 +168,7 @@ impl Page {
         }
     }
 
-    fn comparison(&mut self, id: &str, rows: &[&Row]) {
+    fn comparison(&mut self, id: &str, rows: &[&Row], shown: &mut Vec<&str>) {
         let caption = comparison::caption(id).map(|c| format!(": {}", prose(c)));
         self.heading(3, &format!("{}{}", code(id), caption.unwrap_or_default()));
         let notes = Notes::of(rows);
@@ -178,10 +186,14 @@ impl Page {
             .filter(|c| c.rank >= MAIN && (c.head != "cold" || notes.cold))
             .filter(|c| with_figures.iter().any(|r| (c.cell)(r).is_some()))
             .collect();
+        shown.extend(columns.iter().map(|c| c.head));
         if !columns.is_empty() {
             self.paragraph(figures(&with_figures, &columns, &notes).text().trim_end());
         }
         self.remarks(rows, &columns, &notes);
+        if let Some(text) = comparison::without_baseline(rows) {
+            self.paragraph(&prose(&text));
+        }
     }
 
     /// What stands in no column: reasons, observations, notes.

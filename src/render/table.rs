@@ -18,6 +18,7 @@ pub(super) mod columns;
 pub(super) mod comparison;
 mod facts;
 pub(super) mod left_out;
+pub(super) mod legend;
 pub(super) mod notes;
 mod paint;
 pub(super) mod side_by_side;
@@ -40,6 +41,7 @@ impl Render for Table {
             options: *options,
             paint: Paint(options.color),
             narrowed: false,
+            shown: Vec::new(),
         };
         page.head(&report);
         for target in &report.targets {
@@ -64,6 +66,8 @@ struct Page {
     paint: Paint,
     /// Columns were left out of a table.
     narrowed: bool,
+    /// The columns that stand in the tables of this directory.
+    shown: Vec<&'static str>,
 }
 
 impl Page {

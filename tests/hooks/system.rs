@@ -5,7 +5,7 @@ use walprobe_probes::report::Cold;
 use walprobe_test_support::process::Invocation;
 use walprobe_test_support::{Checked, means, trial};
 
-use crate::{COLD, OTHER, Place, ended, exe, measured, row};
+use crate::{COLD, NEW, OTHER, Place, all_ended, exe, measured, row};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -24,8 +24,12 @@ fn drops_everything() -> Checked {
         let why = "/proc/sys/vm/drop_caches cannot be written here";
         return Err(walprobe_test_support::Problem::missing("root", why));
     }
-    let document = place.run(place.walprobe_for("25").args(["--drop-caches", "system"]))?;
+    let before = drops()?;
+    let document = place.run(place.walprobe_for("40").args(["--drop-caches", "system"]))?;
+    let drops = drops()? - before;
     measured(&document, COLD)?;
+    measured(&document, NEW)?;
+    measured(&document, OTHER)?;
     let cold = row(&document, COLD)?;
     let proof = cold.cold_proof.clone().unwrap_or_default();
     if cold.cold != Some(Cold::Proven) || proof.hook != "system" {
@@ -34,7 +38,34 @@ fn drops_everything() -> Checked {
     if !cold.doubts.iter().any(|d| d.code == "whole-system-drop") {
         return Err(format!("no doubt: {:?}", cold.doubts).into());
     }
+    // One before each operation of each case of the cold comparison, and in no other.
+    let rows = &document.report.targets[0].rows;
+    let of = |comparison: &str| -> u64 {
+        let rows = rows.iter().filter(|r| r.comparison == comparison);
+        rows.map(|r| r.ops).sum()
+    };
+    let (cold, warm) = (of("life-cold"), of("life"));
+    // Each of the three cases has one more, which is not counted.
+    let expected = cold + 3;
+    if drops < expected || drops >= expected + warm {
+        return Err(format!("{drops} drops, {expected} expected; {warm} warm lives").into());
+    }
+    for row in rows.iter().filter(|r| r.case.starts_with("new")) {
+        let doubted = row.doubts.iter().any(|d| d.code == "whole-system-drop");
+        if row.cold.is_some() || doubted != (row.comparison == "life-cold") {
+            let id = format!("{}/{}", row.comparison, row.case);
+            return Err(format!("{id}: cold {:?}, {:?}", row.cold, row.doubts).into());
+        }
+    }
     Ok(place.mounted.undo()?)
+}
+
+/// How often the page cache was dropped since boot, as the kernel counts.
+fn drops() -> Result<u64, String> {
+    let text = std::fs::read_to_string("/proc/vmstat").map_err(|e| e.to_string())?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("drop_pagecache ")?.parse().ok())
+        .ok_or_else(|| "/proc/vmstat has no drop_pagecache".to_owned())
 }
 
 /// As in most containers: root, and `/proc/sys` read-only.
@@ -52,18 +83,17 @@ fn read_only() -> Checked {
             "--profile",
             "quick",
             "--time",
-            "3",
+            "10",
             "--segment-size",
             "1MiB",
         ])
-        .args(["--only", "recycle/life-cold/*", "--format", "json"])
-        .args(["--drop-caches", "system"]);
+        .args(["--only", "recycle/life", "--only", "recycle/life-cold"])
+        .args(["--format", "json", "--drop-caches", "system"]);
     let document = place.run(invocation)?;
-    ended(
+    all_ended(
         &document,
         "need-hook",
         &["drop_caches: Read-only file system"],
     )?;
-    measured(&document, OTHER)?;
     Ok(place.mounted.undo()?)
 }

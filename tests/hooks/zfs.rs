@@ -8,7 +8,7 @@ use walprobe_probes::report::Cold;
 use walprobe_test_support::process::Invocation;
 use walprobe_test_support::{Checked, trial};
 
-use crate::{COLD, OTHER, Place, ended, measured, row};
+use crate::{COLD, NEW, OTHER, Place, all_ended, ended, measured, row};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -63,6 +63,7 @@ fn export_and_import() -> Checked {
     let place = place()?;
     let document = place.run(walprobe(&place))?;
     measured(&document, COLD)?;
+    measured(&document, NEW)?;
     measured(&document, OTHER)?;
     let cold = row(&document, COLD)?;
     let proof = cold.cold_proof.clone().unwrap_or_default();
@@ -88,8 +89,7 @@ fn export_and_import() -> Checked {
 fn pool_in_use() -> Checked {
     let place = place()?;
     let document = place.run(walprobe(&place).env("FAKE_BUSY", "1"))?;
-    ended(&document, "need-hook", &["pool is busy"])?;
-    measured(&document, OTHER)?;
+    all_ended(&document, "need-hook", &["pool is busy"])?;
     Ok(place.mounted.undo()?)
 }
 
@@ -97,7 +97,7 @@ fn import_fails() -> Checked {
     let place = place()?;
     let document = place.run_only(walprobe(&place).env("FAKE_LOST", "1"), 3)?;
     let words = ["no such pool", "run zpool import -d", "directory is gone"];
-    ended(&document, "need-hook", &words)?;
+    ended(&document, COLD, "need-hook", &words)?;
     if document.report.targets[0].left_behind.len() != 1 {
         return Err("nothing is said to be left behind".into());
     }
@@ -112,8 +112,7 @@ fn would_not_come_back() -> Checked {
         ("FAKE_KEY", "available", "encrypted"),
     ] {
         let document = place.run(walprobe(&place).env(name, value))?;
-        ended(&document, "need-hook", &[word])?;
-        measured(&document, OTHER)?;
+        all_ended(&document, "need-hook", &[word])?;
     }
     if let Some(call) = place.calls().iter().find(|c| c.contains("export")) {
         return Err(format!("called all the same: {call}").into());
@@ -127,7 +126,6 @@ fn not_zfs() -> Checked {
     let body = "echo \"cannot open: not a ZFS filesystem\" >&2\nexit 1\n";
     place.script("zfs", body)?;
     let document = place.run(walprobe(&place))?;
-    ended(&document, "filesystem", &["not a ZFS filesystem"])?;
-    measured(&document, OTHER)?;
+    all_ended(&document, "filesystem", &["not a ZFS filesystem"])?;
     Ok(place.mounted.undo()?)
 }

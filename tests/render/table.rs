@@ -29,6 +29,78 @@ fn fits_into_eighty_columns() {
 }
 
 #[test]
+fn at_sixty_columns_only_what_cannot_be_broken_is_longer() {
+    for (name, report) in fixtures() {
+        if name == "hostile" {
+            continue;
+        }
+        let text = render("table", &report, Some(60));
+        // The fragment's lines are a file's.
+        let text = text.split("\npostgresql.conf\n").next().unwrap();
+        for line in text.lines() {
+            let one_word = line.split_whitespace().filter(|w| *w != "#").count() == 1;
+            assert!(line.chars().count() <= 60 || one_word, "{name}: {line}");
+        }
+    }
+}
+
+#[test]
+fn what_the_baseline_would_have_said_is_missed_aloud() {
+    let mut report = reports::two_targets();
+    let rows = &mut report.targets[0].rows;
+    rows.retain(|r| r.comparison == "commit" && r.case != "fdatasync");
+    for row in rows {
+        (row.ratio, row.ratio_low, row.ratio_high, row.verdict) = (None, None, None, None);
+    }
+    for format in ["table", "markdown"] {
+        let text = render(format, &report, Some(80));
+        let said = "the baseline fdatasync was not measured: no ratio";
+        assert_eq!(text.matches(said).count(), 1, "{format}: {text}");
+    }
+    let whole = render("table", &reports::two_targets(), Some(80));
+    assert!(!whole.contains("no ratio"));
+}
+
+#[test]
+fn rows_that_are_the_same_say_so_once() {
+    let mut report = reports::two_targets();
+    let rows = &mut report.targets[0].rows;
+    let of = |comparison: &str, case: &str, rows: &[walprobe_probes::report::Row]| {
+        let found = rows
+            .iter()
+            .position(|r| r.comparison == comparison && r.case == case);
+        found.unwrap()
+    };
+    let cold = of("life-cold", "new+zero", rows);
+    let id = serde_json::json!("recycle/life/new+zero");
+    rows[cold]
+        .observations
+        .insert("same_operations_as".to_owned(), id);
+    let mut same = rows[of("life-cold", "recycle+zero", rows)].clone();
+    same.case = "recycle+sparse".to_owned();
+    same = walprobe_probes::report::Row {
+        probe: same.probe,
+        comparison: same.comparison,
+        case: same.case,
+        baseline: same.baseline,
+        series: same.series,
+        status: walprobe_probes::report::RowStatus::Skipped,
+        reason_code: Some("same-as".to_owned()),
+        reason: Some("the same as recycle+zero: so it is".to_owned()),
+        ..walprobe_probes::report::Row::default()
+    };
+    rows.push(same);
+    for format in ["table", "markdown"] {
+        let text = render(format, &report, Some(80));
+        let of = |said: &str| text.matches(said).count();
+        assert_eq!(of("the same measurement as in recycle/life"), 1, "{text}");
+        // In its table; neither among what was left out nor side by side.
+        assert_eq!(of("the same as recycle+zero: so it is"), 1, "{text}");
+        assert_eq!(of("recycle+sparse"), 1, "{text}");
+    }
+}
+
+#[test]
 fn many_directories_stand_side_by_side_in_eighty_columns() {
     for count in [3, 12] {
         let mut report = reports::two_targets();

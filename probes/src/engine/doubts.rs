@@ -31,7 +31,9 @@ pub struct Setting {
 #[must_use]
 pub fn doubts(case: &CaseRun, series: &SeriesTally, setting: &Setting) -> Vec<Doubt> {
     let mut out = Vec::new();
-    if case.proof.as_ref().is_some_and(|p| p.hook == "system") {
+    let proven_by = case.proof.as_ref().map(|p| p.hook.as_str());
+    let dropped_by = case.case.params.get("dropped_by").and_then(|h| h.as_str());
+    if [proven_by, dropped_by].contains(&Some("system")) {
         out.push(Doubt {
             code: "whole-system-drop".to_owned(),
             value: None,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    contract::{Case, Comparison, Counts, Lab, Stop},
+    contract::{Case, Comparison, Counts, Group, Lab, Stop},
     engine::{
         case::{CaseRun, State},
         doubts::{self, Setting},
@@ -25,11 +25,14 @@ const P999_OPS: u64 = 10_000;
 /// Operations of each case needed for a ratio of medians.
 const P50_OPS: u64 = 100;
 
+/// Observation: the id of the row that tells of the same operations.
+pub const SAME_OPERATIONS: &str = "same_operations_as";
+
 /// The rows of a group. `last` says that no block will follow.
 #[must_use]
 pub fn rows(run: &GroupRun<'_>, lab: &Lab<'_>, margins: &Margins, last: bool) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (comparison, pairs) in run.group.compare.iter().zip(&run.pairs) {
+    for (which, (comparison, pairs)) in run.group.compare.iter().zip(&run.pairs).enumerate() {
         let baseline = run.group.baseline(comparison);
         let members = run.group.members(comparison);
         for &(name, at) in &members {
@@ -59,6 +62,10 @@ pub fn rows(run: &GroupRun<'_>, lab: &Lab<'_>, margins: &Margins, last: bool) ->
                 row.doubts = doubts::doubts(case, series, &setting);
             }
             observations(&mut row, comparison, case, &role);
+            if let Some(id) = told_before(run.group, which, at).filter(|_| row.ops > 0) {
+                row.observations
+                    .insert(SAME_OPERATIONS.to_owned(), json!(id));
+            }
             let elsewhere = members.iter().all(|(_, at)| baseline != Some(*at));
             if let (true, Some(base)) = (elsewhere && row.ratio.is_some(), role.base) {
                 baseline_figures(&mut row, base, comparison.series);
@@ -67,6 +74,17 @@ pub fn rows(run: &GroupRun<'_>, lab: &Lab<'_>, margins: &Margins, last: bool) ->
         }
     }
     rows
+}
+
+/// The id of an earlier row of the group that tells of the same series of this case.
+fn told_before(group: &Group, which: usize, case: usize) -> Option<String> {
+    let series = group.compare[which].series;
+    let mut earlier = group.compare[..which].iter().filter(|c| c.series == series);
+    earlier.find_map(|c| {
+        let members = group.members(c);
+        let (name, _) = members.into_iter().find(|(_, at)| *at == case)?;
+        Some(format!("{}/{}/{name}", group.probe, c.id))
+    })
 }
 
 /// What a case is in a comparison.

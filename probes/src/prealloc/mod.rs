@@ -90,7 +90,7 @@ impl Probe for Prealloc {
         if let Some(cycle) = cycles::open(case, lab)? {
             return Ok(cycle);
         }
-        let method = methods::named(&case.name)
+        let method = methods::named(case.method())
             .ok_or_else(|| Stop::Broken(format!("no method {}", case.name)))?;
         let param = |name: &str| {
             case.params

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{plan, request::Selection};
+use crate::{PROBES, plan, request::Selection};
 
 fn request(profile: Profile) -> Request {
     Request {
@@ -70,7 +70,7 @@ fn a_rarer_method_alone_brings_the_baseline_but_not_its_row() {
         ..request(Profile::Normal)
     };
     let selection = Selection::new(&asked.only, &[]).unwrap();
-    let planned = plan::groups(&asked, &Facts::default(), &selection);
+    let planned = plan::groups(PROBES, &asked, &Facts::default(), &selection);
     let own: Vec<_> = planned
         .iter()
         .filter(|p| p.group.probe == CARD.id)

@@ -26,6 +26,8 @@ pub(super) struct Life {
     init: Init,
     /// None: a new segment, made by `init`.
     olds: Option<Olds>,
+    /// Beside a new segment: what the drop before each operation is done to.
+    dropped: Option<Olds>,
     name: String,
     tmp: String,
     maker: Maker,
@@ -51,7 +53,7 @@ impl Life {
             0 => None,
             bytes => Some(Reader::open(bytes, lab)?),
         };
-        let cold = case.name.ends_with("@cold");
+        let cold = case.method().ends_with("@cold");
         let olds = match init {
             Some(_) => None,
             None => {
@@ -59,9 +61,14 @@ impl Life {
                 Some(Olds::make(&case.name, count, cold, &maker, &mut walk, lab)?)
             }
         };
+        let dropped = match case.params.contains_key("dropped_by") {
+            true => Some(Olds::make(&case.name, 1, true, &maker, &mut walk, lab)?),
+            false => None,
+        };
         Ok(Self {
             init: init.unwrap_or(Init::ZeroFill),
             olds,
+            dropped,
             name: format!("seg-recycle-{}", case.name),
             tmp: format!("tmp-recycle-{}", case.name),
             maker,
@@ -117,6 +124,11 @@ impl Trial for Life {
         if self.in_child {
             child::usable(lab)?;
         }
+        if let Some(dropped) = &mut self.dropped {
+            // The proof is asked for as in the cold case, since its reads warm what they touch.
+            dropped.prepare(&mut self.walk, lab)?;
+            return Ok(None);
+        }
         match &mut self.olds {
             // Beside a reader, what is in the cache is the result.
             Some(olds) if self.reader.is_none() => olds.prepare(&mut self.walk, lab),
@@ -155,7 +167,7 @@ impl Trial for Life {
     }
 
     fn close(&mut self, _lab: &mut Lab<'_>) -> Result<(), Stop> {
-        if let Some(olds) = &self.olds {
+        for olds in self.olds.iter().chain(&self.dropped) {
             olds.close()?;
         }
         if let Some(reader) = &self.reader {

@@ -49,10 +49,12 @@ impl Probe for Recycle {
     }
 
     fn open(&self, case: &Case, lab: &mut Lab<'_>) -> Result<Run, Stop> {
-        Ok(match LIVES.iter().find(|(name, _)| *name == case.name) {
-            Some((_, init)) => Run::Alone(Box::new(Life::open(case, *init, lab)?)),
-            None => Run::Alone(Box::new(Overwrite::open(case, lab)?)),
-        })
+        Ok(
+            match LIVES.iter().find(|(name, _)| *name == case.method()) {
+                Some((_, init)) => Run::Alone(Box::new(Life::open(case, *init, lab)?)),
+                None => Run::Alone(Box::new(Overwrite::open(case, lab)?)),
+            },
+        )
     }
 }
 

@@ -29,6 +29,8 @@ enum Target {
         name: String,
         tmp: String,
         made: bool,
+        /// What the drop before each is done to, where there is one.
+        dropped: Option<Olds>,
     },
     /// An old one that is read back before.
     Warm(Olds),
@@ -59,11 +61,15 @@ impl Overwrite {
             let count = number(case, "segments").max(least);
             Olds::make(&case.name, count, true, &maker, &mut walk, lab)
         };
-        let target = match case.name.as_str() {
+        let target = match case.method() {
             "new" => Target::New {
-                name: "seg-recycle-new".to_owned(),
-                tmp: "tmp-recycle-new".to_owned(),
+                name: format!("seg-recycle-{}", case.name),
+                tmp: format!("tmp-recycle-{}", case.name),
                 made: false,
+                dropped: match case.params.contains_key("dropped_by") {
+                    true => Some(olds(1, lab)?),
+                    false => None,
+                },
             },
             "warm" => Target::Warm(olds(1, lab)?),
             "cold" => Target::Cold(olds(1, lab)?),
@@ -86,10 +92,18 @@ impl Trial for Overwrite {
         }
         let walk = &mut self.walk;
         match &mut self.target {
-            Target::New { name, tmp, made } => {
+            Target::New {
+                name,
+                tmp,
+                made,
+                dropped,
+            } => {
                 let folder = self.maker.folder();
                 if std::mem::take(made) {
                     folder.unlink(name)?;
+                }
+                if let Some(dropped) = dropped {
+                    dropped.prepare(walk, lab)?;
                 }
                 self.maker.create(Init::ZeroFill, tmp, name, lab.pulse)?;
                 *made = true;
@@ -161,11 +175,16 @@ impl Trial for Overwrite {
 
     fn close(&mut self, _lab: &mut Lab<'_>) -> Result<(), Stop> {
         match &self.target {
-            Target::New { name, made, .. } => {
+            Target::New {
+                name,
+                made,
+                dropped,
+                ..
+            } => {
                 if *made {
                     self.maker.folder().unlink(name)?;
                 }
-                Ok(())
+                dropped.as_ref().map_or(Ok(()), Olds::close)
             }
             Target::Warm(olds) | Target::Cold(olds) | Target::Prefetched(olds) => olds.close(),
         }

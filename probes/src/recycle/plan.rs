@@ -6,14 +6,14 @@ use serde_json::json;
 
 use crate::{
     cache::child,
-    contract::{Case, Comparison, Group, Series},
+    contract::{Case, Comparison, Group, Same, Series},
     facts::Facts,
     files::PAGE_BYTES,
     recycle::{
         CARD, LIVES, beside,
         walk::{FINISH, Pattern},
     },
-    request::{Beside, Profile, Request},
+    request::{Beside, DropCaches, Profile, Request},
     segment::Init,
 };
 
@@ -28,6 +28,13 @@ const LEGS: &[Series] = &["get", "commit", "remove"];
 /// Legs of a life with one sync at its end.
 const BULK_LEGS: &[Series] = &["get", "commit", FINISH, "remove"];
 
+/// What fills a new segment does not show in one that was written since.
+const RECYCLED_SPARSE: Same = Same {
+    name: "recycle+sparse",
+    of: BASELINE,
+    why: "an old segment was written once, however it was made",
+};
+
 /// All groups of a request; what decides about settings comes first.
 pub(super) fn groups(request: &Request, facts: &Facts) -> Vec<Group> {
     let plan = Plan {
@@ -40,9 +47,9 @@ pub(super) fn groups(request: &Request, facts: &Facts) -> Vec<Group> {
         bytes.next_multiple_of(PAGE_BYTES)
     };
     let (life, small) = (asked(LIFE_COMMIT_BYTES), PAGE_BYTES);
-    let mut groups = vec![plan.lives("", Pattern::Pages(life))];
+    let mut groups = plan.lives("", Pattern::Pages(life));
     if request.profile != Profile::Quick {
-        groups.push(plan.lives("-8k", Pattern::Pages(small)));
+        groups.extend(plan.lives("-8k", Pattern::Pages(small)));
         let pages = Pattern::Pages(asked(OVERWRITE_COMMIT_BYTES));
         let commits = [
             plan.commits("standby", Pattern::Chunks),
@@ -109,34 +116,44 @@ impl Plan<'_> {
     }
 
     /// One comparison while the old segments are warm and one while they are cold. A new segment has
-    /// no past that could be cold, so the two share it.
-    fn lives(&self, suffix: &str, pattern: Pattern) -> Group {
+    /// no past that could be cold, so the two share it, unless the drop is felt by new segments too.
+    fn lives(&self, suffix: &str, pattern: Pattern) -> Vec<Group> {
+        let (warm, cold) = (format!("life{suffix}"), format!("life-cold{suffix}"));
+        if beyond_files(self.request).is_some() {
+            return vec![
+                self.life(&warm, "recycle+zero@warm", pattern),
+                self.life(&cold, "recycle+zero@cold", pattern),
+            ];
+        }
         let cases = [
             "recycle+zero@cold",
             "recycle+zero@warm",
             "new+zero",
             "new+sparse",
         ];
-        Group {
+        vec![Group {
             probe: CARD.id,
             weight: 1.5,
             cases: cases.map(|name| self.living(name, pattern)).to_vec(),
             compare: vec![
-                life(&format!("life{suffix}"), "recycle+zero@warm", LEGS),
-                life(&format!("life-cold{suffix}"), "recycle+zero@cold", LEGS),
+                life(&warm, "recycle+zero@warm", LEGS),
+                life(&cold, "recycle+zero@cold", LEGS),
             ],
-        }
+        }]
     }
 
     /// One comparison of lives; `old` is the recycled case.
     fn life(&self, id: &str, old: &str, pattern: Pattern) -> Group {
         let bulk = matches!(pattern, Pattern::Bulk(_));
+        let cold = old.ends_with("@cold");
+        let mut cases = [old, "new+zero", "new+sparse"].map(|name| self.living(name, pattern));
+        for case in cases.iter_mut().skip(1).filter(|_| cold) {
+            self.drop_too(case, self.request.segment_bytes);
+        }
         Group {
             probe: CARD.id,
             weight: if bulk { 0.7 } else { 1.5 },
-            cases: [old, "new+zero", "new+sparse"]
-                .map(|name| self.living(name, pattern))
-                .to_vec(),
+            cases: cases.to_vec(),
             compare: vec![life(id, old, if bulk { BULK_LEGS } else { LEGS })],
         }
     }
@@ -230,7 +247,7 @@ impl Plan<'_> {
             } else {
                 walks * self.written_to_be_cold()
             };
-            Case {
+            let mut case = Case {
                 name: name.to_owned(),
                 params,
                 prepare_each_op: true,
@@ -240,7 +257,11 @@ impl Plan<'_> {
                 prepare_bytes: again * walked,
                 op_syncs: (walks + again) * pattern.syncs(walked),
                 ..Case::default()
+            };
+            if new {
+                self.drop_too(&mut case, file);
             }
+            case
         });
         Group {
             probe: CARD.id,
@@ -258,6 +279,18 @@ impl Plan<'_> {
         if self.lives_again { 2 } else { 0 }
     }
 
+    /// A new segment among cold ones: the same drop before each operation where that takes more
+    /// than files out of the cache, and nothing is claimed.
+    fn drop_too(&self, case: &mut Case, segment: u64) {
+        if let Some(hook) = beyond_files(self.request) {
+            case.params.insert("cache", json!("dropped"));
+            case.params.insert("dropped_by", json!(hook));
+            case.prepare_each_op = true;
+            // The drop is done to an old segment and its witness, as in the cold case.
+            case.file_bytes += 2 * segment;
+        }
+    }
+
     fn segments(&self, least: u64) -> u64 {
         self.request.segments.unwrap_or(1).max(least)
     }
@@ -266,6 +299,15 @@ impl Plan<'_> {
         let mut params = BTreeMap::from_iter(pattern.params());
         params.insert("walked_bytes", json!(walked));
         params
+    }
+}
+
+/// The hook, where it may drop more than the files that it is told of.
+fn beyond_files(request: &Request) -> Option<&'static str> {
+    match (&request.drop_caches_cmd, request.drop_caches) {
+        (Some(_), _) => Some("cmd"),
+        (None, hook @ (DropCaches::System | DropCaches::Zfs)) => Some(hook.as_str()),
+        (None, DropCaches::Auto | DropCaches::None | DropCaches::Fadvise) => None,
     }
 }
 
@@ -280,6 +322,7 @@ fn life(id: &str, old: &str, legs: &'static [Series]) -> Comparison {
         legs,
         total: Some("total"),
         detail: Some("commit"),
+        same: vec![RECYCLED_SPARSE],
         names: names
             .map(|(row, own)| (row.to_owned(), own.to_owned()))
             .to_vec(),

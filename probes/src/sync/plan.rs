@@ -158,10 +158,9 @@ fn case(name: &str, method: &str, pattern: Pattern) -> Case {
     }
 }
 
-/// The way of a case: by its name, or by what `params` say of it.
+/// The way of a case.
 pub(super) fn way(case: &Case) -> Option<Way> {
-    let method = case.params.get("method").and_then(|m| m.as_str());
-    Way::parse(method.unwrap_or(&case.name))
+    Way::parse(case.method())
 }
 
 #[cfg(test)]

@@ -90,6 +90,15 @@ pub(in crate::render) fn alarm(target: &Target) -> Option<String> {
 /// The filesystem in one phrase: `ext4 (rw,relatime) on loop0`.
 #[must_use]
 pub fn filesystem(target: &Target) -> String {
+    phrase(target, true)
+}
+
+/// The same without the mount options.
+pub(in crate::render) fn filesystem_alone(target: &Target) -> String {
+    phrase(target, false)
+}
+
+fn phrase(target: &Target, options: bool) -> String {
     let text = |name: &str| {
         target
             .facts
@@ -98,7 +107,7 @@ pub fn filesystem(target: &Target) -> String {
             .map(|f| scalar(name, &f.value))
     };
     let mut out = text("fs.type").unwrap_or_else(|| "unknown filesystem".to_owned());
-    if let Some(options) = text("mount.options") {
+    if let Some(options) = text("mount.options").filter(|_| options) {
         let _ = write!(out, " ({options})");
     }
     let own: Vec<&str> = target

@@ -155,6 +155,7 @@ pub(in crate::render) const SHOWN: &[&str] = &[
     "walked_pct",
     "deferred_ms",
     "create_unwritten_pct",
+    "same_operations_as",
     "line",
 ];
 

@@ -13,6 +13,7 @@ use walprobe_probes::report::{Row, RowStatus, Target};
 use super::{
     Page,
     columns::{COLUMNS, Column, KEEP, MAIN, SHOWN},
+    legend,
     notes::{Notes, same_cold},
     pairs, plain_grid, tighten,
 };
@@ -112,40 +113,27 @@ pub(in crate::render) fn tried(rows: &[&Row]) -> bool {
         .any(|r| matches!(r.status, RowStatus::Ok | RowStatus::Fault))
 }
 
-/// Writes a target's tables.
+/// Writes a target's tables, and before them what their columns mean.
 pub(super) fn write_all(page: &mut Page, target: &Target) {
     let all = comparisons(target);
-    legend(page, target);
+    let above = std::mem::take(&mut page.out);
+    page.shown.clear();
     for (id, rows) in all.iter().filter(|(_, rows)| tried(rows)) {
         write(page, id, rows);
     }
-}
-
-fn legend(page: &mut Page, target: &Target) {
-    let text = explained(target, "the row marked *");
-    if !text.is_empty() {
-        page.out.push('\n');
-        page.prose(&text);
+    let tables = std::mem::replace(&mut page.out, above);
+    let entries = legend::entries(&page.shown, "the row marked *");
+    if !entries.is_empty() {
+        page.section("Columns");
     }
-}
-
-/// Explains the columns that do not explain themselves, as far as they occur.
-pub(in crate::render) fn explained(target: &Target, baseline: &str) -> String {
-    let some = |has: fn(&Row) -> bool| target.rows.iter().any(has);
-    let ratio = format!(
-        "ratio: the case's time over that of {baseline}, with its interval; below 1 is faster."
-    );
-    let parts = [
-        some(|r| r.ratio.is_some()).then_some(ratio.as_str()),
-        some(|r| r.observations.contains_key("total_ratio"))
-            .then_some("total ratio: removal and deferred writing counted in."),
-        some(|r| r.flushes_per_op.is_some())
-            .then_some("flush/op: flushes the device counted for each operation."),
-        some(|r| r.observations.contains_key("read_per_wal_byte"))
-            .then_some("read/WAL: bytes read for each byte of WAL written."),
-    ];
-    let text: Vec<&str> = parts.into_iter().flatten().collect();
-    text.join(" ")
+    let width = entries.iter().map(|(label, _)| label.len()).max();
+    let width = width.unwrap_or(0);
+    for (label, text) in entries {
+        let first = format!(" {label:<width$}  ");
+        let rest = " ".repeat(first.len());
+        fill(&mut page.out, page.options.prose(), &first, &rest, &text);
+    }
+    page.out.push_str(&tables);
 }
 
 /// What a comparison asks, where it is known.
@@ -156,23 +144,31 @@ pub(in crate::render) fn caption(id: &str) -> Option<&'static str> {
 
 fn write(page: &mut Page, id: &str, rows: &[&Row]) {
     let _ = write!(page.out, "\n{}", page.paint.bold(id));
-    if let Some(caption) = caption(id) {
-        let fits = id.len() + 2 + caption.len() <= page.options.prose();
-        let _ = write!(page.out, "{}{caption}", if fits { "  " } else { "\n " });
+    match caption(id) {
+        Some(caption) if id.len() + 2 + caption.len() <= page.options.prose() => {
+            let _ = writeln!(page.out, "  {caption}");
+        }
+        other => {
+            page.out.push('\n');
+            if let Some(caption) = other {
+                fill(&mut page.out, page.options.prose(), " ", " ", caption);
+            }
+        }
     }
-    page.out.push('\n');
     let notes = Notes::of(rows);
     let common = common(rows);
     if !common.is_empty() {
         fill(&mut page.out, page.options.prose(), " ", "   ", &common);
     }
-    let shown: Vec<&Column> = COLUMNS
+    let shown: Vec<&'static Column> = COLUMNS
         .iter()
         .filter(|c| c.head != "cold" || notes.cold)
         .filter(|c| rows.iter().any(|r| figures(r) && (c.cell)(r).is_some()))
         .collect();
-    let (grid, dropped) = fitted(page.options.table(), shown, rows, &notes);
-    page.narrowed |= dropped;
+    let all = shown.len();
+    let (grid, shown) = fitted(page.options.table(), shown, rows, &notes);
+    page.narrowed |= shown.len() < all;
+    page.shown.extend(shown.iter().map(|c| c.head));
     lay(page, grid, rows);
     let width = page.options.prose();
     for line in rows
@@ -182,6 +178,16 @@ fn write(page: &mut Page, id: &str, rows: &[&Row]) {
         fill(&mut page.out, width, " ", "   ", line);
     }
     notes.write(page);
+    if let Some(text) = without_baseline(rows) {
+        fill(&mut page.out, width, " ", "   ", &text);
+    }
+}
+
+/// What the baseline's row would have said, where it was left out.
+pub(in crate::render) fn without_baseline(rows: &[&Row]) -> Option<String> {
+    let baseline = rows.first()?.baseline.as_deref()?;
+    let missing = rows.iter().all(|r| r.case != baseline && r.ratio.is_none());
+    missing.then(|| format!("the baseline {baseline} was not measured: no ratio"))
 }
 
 /// A row whose figures are shown.
@@ -189,18 +195,15 @@ pub(in crate::render) fn figures(row: &Row) -> bool {
     row.status == RowStatus::Ok
 }
 
-/// The table that fits, and whether columns had to go.
-fn fitted(
+/// The table that fits, and its columns.
+fn fitted<'c>(
     limit: Option<usize>,
-    mut shown: Vec<&Column>,
+    mut shown: Vec<&'c Column>,
     rows: &[&Row],
     notes: &Notes,
-) -> (Grid, bool) {
-    let mut dropped = false;
+) -> (Grid, Vec<&'c Column>) {
     if limit.is_none() {
-        let all = shown.len();
         shown.retain(|c| c.rank >= MAIN);
-        dropped = shown.len() < all;
     }
     loop {
         let grid = grid(&shown, rows, notes);
@@ -215,9 +218,8 @@ fn fitted(
         match least {
             Some(at) if !fits => {
                 shown.remove(at);
-                dropped = true;
             }
-            _ => return (grid, dropped),
+            _ => return (grid, shown),
         }
     }
 }
@@ -311,6 +313,11 @@ fn words(row: &Row, line: &str) -> Option<String> {
         return (bare && !observed.is_empty()).then_some(observed);
     }
     Some(why(row))
+}
+
+/// A row whose figures stand in another.
+pub(in crate::render) fn same_as(row: &Row) -> bool {
+    row.reason_code.as_deref() == Some("same-as")
 }
 
 /// Why a row has no figures.

@@ -41,6 +41,7 @@ pub(in crate::render) fn untried(target: &Target) -> Vec<(String, Vec<String>)> 
         let left: Vec<&&Row> = rows
             .iter()
             .filter(|r| matches!(r.status, RowStatus::Skipped | RowStatus::Unsupported))
+            .filter(|r| !comparison::same_as(r))
             .collect();
         let Some(first) = left.first() else {
             continue;

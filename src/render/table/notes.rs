@@ -41,7 +41,8 @@ impl Notes {
     fn about(&self, row: &Row) -> Vec<String> {
         let doubts = row.doubts.iter().map(|d| format!("{}: {}", d.code, d.text));
         let cold = cold(row).filter(|_| self.cold && figures(row));
-        stopped(row).into_iter().chain(doubts).chain(cold).collect()
+        let first = stopped(row).into_iter().chain(shared(row));
+        first.chain(doubts).chain(cold).collect()
     }
 
     pub(in crate::render) fn marks(&self, row: &Row) -> String {
@@ -61,6 +62,13 @@ impl Notes {
             fill(&mut page.out, page.options.prose(), &mark, &rest, text);
         }
     }
+}
+
+/// A row whose operations another comparison tells of too.
+fn shared(row: &Row) -> Option<String> {
+    let id = row.observations.get("same_operations_as")?.as_str()?;
+    let (comparison, _) = id.rsplit_once('/')?;
+    Some(format!("the same measurement as in {comparison}"))
 }
 
 /// Why an open comparison was not measured on, and what would probably settle it.

@@ -58,19 +58,19 @@ pub(in crate::render) fn letter(at: usize) -> String {
     }
 }
 
-/// A directory in one line.
+/// A directory in one line; its mount options stand on its card.
 pub(in crate::render) fn described(target: &Target) -> String {
     format!(
         "{}: {}; durability {}",
         target.dir,
-        card::filesystem(target),
+        card::filesystem_alone(target),
         target.durability.verdict.as_str()
     )
 }
 
 /// The lines of a table: a case, and its figure in each directory.
 pub(in crate::render) fn lines(report: &Report, id: &str) -> Vec<(String, Vec<String>)> {
-    let of_id = |r: &&Row| format!("{}/{}", r.probe, r.comparison) == id;
+    let of_id = |r: &&Row| format!("{}/{}", r.probe, r.comparison) == id && !comparison::same_as(r);
     let targets = report.targets.iter();
     let columns: Vec<Vec<&Row>> = targets
         .map(|t| t.rows.iter().filter(of_id).collect())
