@@ -253,7 +253,9 @@ impl Run {
         }
         if !left.is_empty() {
             let command = clean::hint(&self.task.dirs[target]);
-            self.console.note(&format!("hint: {command} tries again"));
+            self.console.note(&format!(
+                "hint: {command} tries again; what it does not know for walprobe's own it leaves, and says why"
+            ));
         }
         left
     }

@@ -437,7 +437,7 @@ pub trait Counters: Sync {
 }
 
 /// What a settled block left to be written after it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Settled {
     /// Time the settling took.
     pub ns: u64,
@@ -445,6 +445,9 @@ pub struct Settled {
     pub device_bytes: u64,
     /// The device became idle within the bound.
     pub idle: bool,
+    /// What moved per second in the later half of a wait in which it did not: by then our own
+    /// writes are through. Zero where it became idle.
+    pub busy: Quiet,
 }
 
 /// What a worker's threads share: the wish to stop, and the sign that calls return.
@@ -494,7 +497,7 @@ pub trait Hooks {
     fn doing(&mut self, probe: &str, comparison: &str, case: &str, round: u64);
 }
 
-/// Background rates of the filesystem's own devices, from a window before the run.
+/// Rates of the filesystem's own devices while we do nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Quiet {
     /// Bytes written per second.

@@ -43,7 +43,7 @@ impl Probe for Durability {
                 ("syncs", json!(syncs)),
             ]
             .into(),
-            op_bytes: 2 * writes * PAGE_BYTES,
+            op_bytes: 3 * writes * PAGE_BYTES,
             file_bytes: writes * PAGE_BYTES,
             op_syncs: syncs + 1,
             ..Case::default()
@@ -105,10 +105,7 @@ impl Study for Check {
         }
         lab.hooks.settle()?;
         let mut windows = Windows::new(lab.counters);
-        let mut beside = self.kind != Kind::WriteOnly && lab.quiet.flushes_per_s > 0.0;
-        if beside {
-            lab.hooks.charge(self.writes * PAGE_BYTES)?;
-        }
+        let mut beside = self.kind != Kind::WriteOnly && lab.counters.has_device();
         let roots = Roots::default();
         let requests_before = mountstats::read(lab.facts, &roots);
         for n in 0..self.writes {

@@ -234,6 +234,10 @@ impl Scratch {
         self.cold.let_go();
         // It may have come back late.
         let lost = self.is_let_go() && self.take_again().is_err();
+        if lost && self.is_gone() {
+            self.undo = None;
+            return Vec::new();
+        }
         let Some(undo) = self.undo.take().filter(|_| !lost) else {
             return vec![self.path.clone()];
         };

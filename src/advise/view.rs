@@ -4,8 +4,9 @@
 //! saved, so that what a finding shows and what the report holds cannot differ.
 
 use serde_json::Value;
-use walprobe_probes::report::{
-    DurabilityVerdict, EndedBy, Evidence, Report, Row, RowStatus, Target,
+use walprobe_probes::{
+    report::{DurabilityVerdict, EndedBy, Evidence, Report, Row, RowStatus, Target},
+    request::Profile,
 };
 
 use super::{
@@ -191,15 +192,29 @@ impl<'a> View<'a> {
         } else {
             90.0
         };
-        let seconds = limit * factor.clamp(2.0, 8.0);
+        let usual = self.profile().seconds();
+        let seconds = (limit * factor.clamp(2.0, 8.0)).max(usual);
         (seconds / 10.0).ceil() as u64 * 10
+    }
+
+    /// The report's profile; a report of a walprobe that has others counts as normal.
+    fn profile(&self) -> Profile {
+        [Profile::Quick, Profile::Normal, Profile::Thorough]
+            .into_iter()
+            .find(|p| p.as_str() == self.report.profile)
+            .unwrap_or_default()
     }
 
     /// The options that would give an open comparison more rounds: time, and the write budget
     /// where that ended it.
     #[must_use]
     pub fn more(&self, row: &Row, open: Option<Interval>, bound: f64) -> String {
-        let time = format!(" --time {}", self.longer(open, bound));
+        let profile = match self.profile() {
+            // Another profile plans more cases, and the time would go to them.
+            Profile::Normal => String::new(),
+            other => format!(" --profile {}", other.as_str()),
+        };
+        let time = format!("{profile} --time {}", self.longer(open, bound));
         match row.observations.get("stopped_by").and_then(|s| s.as_str()) {
             Some("budget") => format!("{time} --write-budget {}", self.larger_budget()),
             _ => time,

@@ -56,7 +56,8 @@ pub struct Measure {
         value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub cycles: Option<u64>,
 
-    /// Overwrite each file of --cycles M times in 8 KiB commits, as recycled segments are
+    /// Overwrite each file of --cycles M times in 8 KiB writes and one fdatasync, as test_fallocate
+    /// does
     #[arg(long, value_name = "M", help_heading = "The load", requires = "cycles",
         value_parser = clap::value_parser!(u64).range(0..=100_000))]
     pub rewrites: Option<u64>,

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    contract::{Case, Counts, Fault, Lab, Noise, Observations, Series, Stop, Trial},
+    contract::{
+        Case, Counts, Fault, Lab, Noise, Observations, Quiet, Series, Settled, Stop, Trial,
+    },
     engine::{lap::Lap, tally::Tally},
     report::ColdProof,
 };
@@ -51,6 +53,8 @@ pub struct CaseRun {
     pub wall_ns: u64,
     /// What the host did meanwhile.
     pub noise: Noise,
+    /// Settlings, and the sum of the rates of those in which the device never became idle.
+    settled: (u64, Quiet),
 }
 
 /// One block to drive.
@@ -93,6 +97,26 @@ impl CaseRun {
             ops_done: 0,
             wall_ns: 0,
             noise: Noise::default(),
+            settled: (0, Quiet::default()),
+        }
+    }
+
+    /// Takes what a settling after a block or a study told.
+    pub(super) fn settled(&mut self, told: &Settled) {
+        let (count, sum) = &mut self.settled;
+        *count += 1;
+        sum.write_bytes_per_s += told.busy.write_bytes_per_s;
+        sum.flushes_per_s += told.busy.flushes_per_s;
+    }
+
+    /// What others did to the device between the blocks, per second.
+    #[must_use]
+    pub fn busy(&self) -> Quiet {
+        let (count, sum) = self.settled;
+        let count = count.max(1) as f64;
+        Quiet {
+            write_bytes_per_s: sum.write_bytes_per_s / count,
+            flushes_per_s: sum.flushes_per_s / count,
         }
     }
 
@@ -109,6 +133,7 @@ impl CaseRun {
         self.deferred.clear();
         self.wall_ns = 0;
         self.noise = Noise::default();
+        self.settled = (0, Quiet::default());
     }
 
     /// Drives one block. A stop ends the case; what was measured before stays.
@@ -146,6 +171,9 @@ impl CaseRun {
         }
         // A failed case is settled too: its writeback must not land in its neighbour.
         let settled = lab.hooks.settle();
+        if let Ok(told) = &settled {
+            self.settled(told);
+        }
         if let (Ok(settled), true) = (&settled, whole) {
             self.deferred.push(Deferred {
                 round: plan.round,

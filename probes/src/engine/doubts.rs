@@ -71,28 +71,41 @@ pub fn doubts(case: &CaseRun, series: &SeriesTally, setting: &Setting) -> Vec<Do
     }
     let wall_s = case.wall_ns as f64 / 1e9;
     let written = series.counts.device_bytes_written as f64;
-    let foreign = share_pct(setting.quiet.write_bytes_per_s * wall_s, written);
+    let (before, between) = (setting.quiet, case.busy());
+    let when = |between: bool| {
+        if between {
+            "between the blocks"
+        } else {
+            "before the run"
+        }
+    };
+    let later = between.write_bytes_per_s > before.write_bytes_per_s;
+    let rate = before.write_bytes_per_s.max(between.write_bytes_per_s);
+    let foreign = share_pct(rate * wall_s, written);
     if foreign >= WORTH_PCT {
+        let when = when(later);
         doubt(
             "foreign-writes",
             foreign,
             "pct",
             format!(
-                "about {foreign:.1}% of what the device wrote was probably not ours: it was busy before the run"
+                "about {foreign:.1}% of what the device wrote was probably not ours: it was busy {when}"
             ),
         );
     }
+    let later = between.flushes_per_s > before.flushes_per_s;
     let flushes = share_pct(
-        setting.quiet.flushes_per_s * wall_s,
+        before.flushes_per_s.max(between.flushes_per_s) * wall_s,
         series.counts.flushes as f64,
     );
     if flushes >= WORTH_PCT {
+        let when = when(later);
         doubt(
             "foreign-flushes",
             flushes,
             "pct",
             format!(
-                "about {flushes:.1}% of the flushes were probably not ours: there were flushes before the run"
+                "about {flushes:.1}% of the flushes were probably not ours: there were flushes {when}"
             ),
         );
     }

@@ -56,6 +56,9 @@ impl<'a> Lap<'a> {
     /// over walked bytes, else 1; 0 = not part of the life. The leg already open goes on as it is.
     pub fn leg(&mut self, series: Series, weight: f64) {
         self.weight = weight;
+        if !series.is_empty() {
+            self.tally.leg(series).weight = weight;
+        }
         if self.leg == series {
             return;
         }

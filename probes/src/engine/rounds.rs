@@ -147,7 +147,7 @@ fn once(study: &mut dyn crate::contract::Study, case: &mut CaseRun, lab: &mut La
     lap.end_block();
     case.tally.end_block(0, 0, from, outcome.is_ok());
     case.wall_ns = lab.clock.now_ns() - from;
-    let outcome = outcome.and(lab.hooks.settle().map(|_| ()));
+    let outcome = outcome.and(lab.hooks.settle().map(|told| case.settled(&told)));
     if let Err(stop) = outcome {
         let operation = case
             .tally

@@ -246,7 +246,10 @@ fn counters(row: &mut Row, comparison: &Comparison, case: &CaseRun, has_device: 
     };
     let mut counts = Counts::default();
     let (mut wal, mut written, mut syncs) = (0, 0, 0);
+    let (mut life_flushes, mut life_bytes) = (0.0, 0.0);
     for leg in legs.iter().filter_map(|l| case.tally.get(l)) {
+        life_flushes += leg.counts.flushes as f64 * leg.weight;
+        life_bytes += leg.counts.device_bytes_written as f64 * leg.weight;
         counts.add(&leg.counts);
         wal += leg.wal_bytes;
         written += leg.bytes_written;
@@ -262,6 +265,13 @@ fn counters(row: &mut Row, comparison: &Comparison, case: &CaseRun, has_device: 
         row.flushes = Some(counts.flushes);
         row.flushes_per_op =
             (row.ops > 0).then(|| round(counts.flushes as f64 / row.ops as f64, 4));
+        // The counts are of what was walked, a life's times are of the whole segment.
+        if comparison.series == "life" && row.ops > 0 {
+            let each = |sum: f64| json!(round(sum / row.ops as f64, 1));
+            let seen = &mut row.observations;
+            seen.insert("flushes_per_segment".to_owned(), each(life_flushes));
+            seen.insert("device_bytes_per_segment".to_owned(), each(life_bytes));
+        }
     }
 }
 

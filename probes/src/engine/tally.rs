@@ -92,6 +92,8 @@ pub struct SeriesTally {
     pub bytes_written: u64,
     /// Syncs.
     pub syncs: u64,
+    /// Segment over walked bytes: what one operation of the leg stands for in a segment's life.
+    pub weight: f64,
     /// Observations of this series alone.
     pub seen: Observations,
 }

@@ -79,7 +79,8 @@ impl<'a> World<'a> {
         self.budget.saturating_sub(self.spent())
     }
 
-    fn wait_idle(&self) -> (u64, bool) {
+    /// When the device last moved, whether it became idle, and its rates if it did not.
+    fn wait_idle(&self) -> (u64, bool, Quiet) {
         let limit = if self.quiet.write_bytes_per_s > 0.0 {
             BUSY_LIMIT_NS
         } else {
@@ -88,6 +89,7 @@ impl<'a> World<'a> {
         let from = self.clock.now_ns();
         let mut last = self.counters.read();
         let mut last_moved = from;
+        let mut half = None;
         loop {
             std::thread::sleep(std::time::Duration::from_nanos(POLL_NS));
             let now = self.clock.now_ns();
@@ -100,10 +102,16 @@ impl<'a> World<'a> {
                 last = counts;
             }
             if now - last_moved >= IDLE_NS {
-                return (last_moved, true);
+                return (last_moved, true, Quiet::default());
             }
             if now - from >= limit || self.pulse.stopped() {
-                return (now, false);
+                let busy = half.map_or_else(Quiet::default, |(then, before)| {
+                    rates(&counts.since(&before), now - then)
+                });
+                return (now, false, busy);
+            }
+            if half.is_none() && now - from >= limit / 2 {
+                half = Some((now, counts));
             }
         }
     }
@@ -137,17 +145,18 @@ impl Hooks for World<'_> {
         }
         self.pulse.beat();
         let synced = self.clock.now_ns();
-        let (until, idle) = if self.counters.has_device() {
-            let (last_moved, idle) = self.wait_idle();
-            (last_moved.max(synced), idle)
+        let (until, idle, busy) = if self.counters.has_device() {
+            let (last_moved, idle, busy) = self.wait_idle();
+            (last_moved.max(synced), idle, busy)
         } else {
-            (synced, true)
+            (synced, true, Quiet::default())
         };
         let moved = self.counters.read().since(&before);
         Ok(Settled {
             ns: until - from,
             device_bytes: moved.device_bytes_written,
             idle,
+            busy,
         })
     }
 
@@ -168,7 +177,11 @@ pub fn quiet_window(counters: &SysCounters, clock: &dyn Clock, window_ns: u64) -
     let (from, before) = (clock.now_ns(), counters.read());
     std::thread::sleep(std::time::Duration::from_nanos(window_ns));
     let moved = counters.read().since(&before);
-    let seconds = (clock.now_ns() - from) as f64 / 1e9;
+    rates(&moved, clock.now_ns() - from)
+}
+
+fn rates(moved: &Counts, elapsed_ns: u64) -> Quiet {
+    let seconds = elapsed_ns.max(1) as f64 / 1e9;
     Quiet {
         write_bytes_per_s: moved.device_bytes_written as f64 / seconds,
         flushes_per_s: moved.flushes as f64 / seconds,

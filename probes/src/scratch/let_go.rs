@@ -9,7 +9,7 @@
 use std::{os::fd::AsFd as _, path::PathBuf, sync::PoisonError};
 
 use rustix::{
-    fs::{CWD, Mode, OFlags},
+    fs::{AtFlags, CWD, Mode, OFlags},
     io::Errno,
 };
 
@@ -33,10 +33,39 @@ impl Scratch {
     /// # Errors
     /// The call that failed; nothing was let go.
     pub(crate) fn let_go(&self) -> Result<(), Fault> {
+        self.is_found_by_path()?;
         self.undo().let_go()?;
         self.files.anchor().let_go();
         self.parent.let_go();
         Ok(())
+    }
+
+    /// The directory is there, on the same filesystem, and no such folder in it.
+    pub(super) fn is_gone(&self) -> bool {
+        let before = *self.id.lock().unwrap_or_else(PoisonError::into_inner);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let Ok(parent) = rustix::fs::openat(CWD, &self.parent_path, flags, Mode::empty()) else {
+            return false;
+        };
+        let same = rustix::fs::fstat(&parent).is_ok_and(|s| {
+            s.st_dev == before.device && name_for(&self.run_id, s.st_ino) == self.name
+        });
+        let named = rustix::fs::statat(&parent, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        same && named.is_err_and(|e| e == Errno::NOENT)
+    }
+
+    /// A path that is too long, or leads elsewhere by now, would not lead back.
+    fn is_found_by_path(&self) -> Result<(), Fault> {
+        let told =
+            |call, e: Errno| Fault::new(call, e.raw_os_error(), &paths::show(&self.parent_path));
+        let held = self.parent.get().map_err(|e| told("openat", e))?;
+        let held = rustix::fs::fstat(&held).map_err(|e| told("fstat", e))?;
+        let named = rustix::fs::stat(&self.parent_path).map_err(|e| told("stat", e))?;
+        if (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino) {
+            Ok(())
+        } else {
+            Err(told("stat", Errno::STALE))
+        }
     }
 
     /// Finds, checks, opens and locks it again; the bytes that were read of its undo file.
@@ -62,10 +91,16 @@ impl Scratch {
         let before = *self.id.lock().unwrap_or_else(PoisonError::into_inner);
         let same = name_for(&self.run_id, parent_inode) == self.name
             && stat.st_ino == before.inode
-            && stat.st_uid == rustix::process::geteuid().as_raw()
-            && stat.st_mode & 0o777 == 0o700;
+            && stat.st_uid == rustix::process::geteuid().as_raw();
         if !same {
             return Err(format!("{} is another folder now", paths::show(&place)));
+        }
+        if stat.st_mode & 0o777 != 0o700 {
+            let mode = stat.st_mode & 0o777;
+            return Err(format!(
+                "{} has mode {mode:04o} now and is no longer private",
+                paths::show(&place)
+            ));
         }
         let read = self
             .undo()

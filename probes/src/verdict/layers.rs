@@ -109,13 +109,17 @@ fn count_of(found: &Found<'_>, device: &Device, rows_own: bool) -> Option<f64> {
 pub(super) fn per_sync(found: &Found<'_>, device: &Device, rows_own: bool) -> Option<f64> {
     let counted = count_of(found, device, rows_own)? / found.syncs();
     let own = counted - foreign(found, device) / found.syncs();
-    if counted < FLUSHED || own >= FLUSHED {
+    let noisy = others_flush(found, device);
+    if counted < FLUSHED || own >= FLUSHED && !noisy {
         return Some(own.max(0.0));
     }
+    let unclear = f64::midpoint(UNFLUSHED, FLUSHED);
     Some(if stands_out(found, device) {
         counted
+    } else if noisy {
+        unclear
     } else {
-        own.max(f64::midpoint(UNFLUSHED, FLUSHED))
+        own.max(unclear)
     })
 }
 
@@ -133,6 +137,14 @@ fn foreign(found: &Found<'_>, device: &Device) -> f64 {
         .unwrap_or(0.0);
     let elapsed_s = found.number("elapsed_ms").unwrap_or(0.0) / 1_000.0;
     quiet_per_s * elapsed_s
+}
+
+/// The device counted flushes during writes that send none: others flush it, whatever it did
+/// before the run.
+fn others_flush(found: &Found<'_>, device: &Device) -> bool {
+    let writes = found.number(&format!("flushed_writes.{}", device.name));
+    let beside = found.number("writes_beside");
+    matches!((writes, beside), (Some(writes), Some(beside)) if writes > beside * (1.0 - FLUSHED))
 }
 
 /// The device counted a flush during each sync, and clearly not during each write beside

@@ -102,6 +102,7 @@ impl Hooks for FakeHooks {
             ns,
             device_bytes,
             idle: true,
+            busy: Quiet::default(),
         })
     }
     fn doing(&mut self, _probe: &str, _comparison: &str, case: &str, round: u64) {

@@ -64,6 +64,12 @@ pub(super) fn standing<'a>(view: &View<'a>, method: &str) -> Standing<'a> {
             ));
         }
         Gain::Open => {
+            // Where it is worse elsewhere, this comparison cannot make it worth setting.
+            for (further, _) in FURTHER {
+                if let worse @ Standing::Unfit(_) = no_worse(view, further, method, false) {
+                    return worse;
+                }
+            }
             return Standing::Open(vec![inconclusive(view, commit, view.limits().worth_it())]);
         }
     }
@@ -72,7 +78,7 @@ pub(super) fn standing<'a>(view: &View<'a>, method: &str) -> Standing<'a> {
         .chain(
             FURTHER
                 .iter()
-                .map(|(further, _)| no_worse(view, further, method)),
+                .map(|(further, _)| no_worse(view, further, method, true)),
         );
     let mut legs = vec![commit];
     let mut gaps = Vec::new();
@@ -162,8 +168,8 @@ fn p99<'a>(view: &View<'a>, leg: Leg<'a>) -> Standing<'a> {
     }
 }
 
-/// It costs no more in a further comparison.
-fn no_worse<'a>(view: &View<'a>, comparison: &str, method: &str) -> Standing<'a> {
+/// It costs no more in a further comparison; `faster` where it is for a small commit.
+fn no_worse<'a>(view: &View<'a>, comparison: &str, method: &str, faster: bool) -> Standing<'a> {
     if let Err(gap) = view.measured("sync", comparison, DEFAULT) {
         return Standing::Open(vec![gap]);
     }
@@ -174,9 +180,14 @@ fn no_worse<'a>(view: &View<'a>, comparison: &str, method: &str) -> Standing<'a>
     let limits = view.limits();
     match leg.ratio() {
         Some(seen) if limits.more(seen) && leg.row.verdict != Some(Verdict::Inconclusive) => {
+            let small = if faster {
+                "is faster for a small commit"
+            } else {
+                "is not settled for a small commit"
+            };
             Standing::Unfit(Unfit::because(
                 format!(
-                    "{method} is faster for a small commit, but takes {} of fdatasync's time in {comparison}",
+                    "{method} {small}, but takes {} of fdatasync's time in {comparison}",
                     words::interval(seen)
                 ),
                 None,

@@ -36,10 +36,14 @@ pub(in crate::render) const COLUMNS: &[Column] = &[
         }
     }),
     column("create", KEEP, |r| {
-        if series(r) == "create" { mean(r) } else { None }
+        if series(r) == "create" {
+            median(r)
+        } else {
+            None
+        }
     }),
     column("life", KEEP, |r| {
-        if series(r) == "life" { mean(r) } else { None }
+        if series(r) == "life" { median(r) } else { None }
     }),
     column("cycle", KEEP, |r| {
         if series(r) == "cycle" { mean(r) } else { None }
@@ -73,7 +77,11 @@ pub(in crate::render) const COLUMNS: &[Column] = &[
             time(r.p999_us.map(us))
         }
     }),
-    column("max", 50, |r| time(r.max_us.map(us))),
+    // The longest of lives that were walked in part is no time that passed.
+    column("max", 50, |r| {
+        let walked = series(r) != "life" || seen(r, "walked_pct").is_none_or(|p| p >= 100.0);
+        time(r.max_us.filter(|_| walked).map(us))
+    }),
     column("commit p50", 40, |r| {
         // Where each sample is a commit, it stands under p50 and p99.
         time(seen(r, "commit_p50_us").filter(|_| whole(r)))
@@ -102,11 +110,22 @@ pub(in crate::render) const COLUMNS: &[Column] = &[
         each.map(|f| format!("{f:.2}"))
     }),
     column("flush/seg", 16, |r| {
-        let each = r.flushes_per_op.filter(|_| whole(r));
+        let each = match series(r) {
+            "life" => seen(r, "flushes_per_segment"),
+            _ => r.flushes_per_op.filter(|_| whole(r)),
+        };
         each.map(units::number)
     }),
     column("dev/op", 20, |r| {
-        per_op(r.device_bytes_written, r.ops).map(units::bytes)
+        let each = per_op(r.device_bytes_written, r.ops).filter(|_| !whole(r));
+        each.map(units::bytes)
+    }),
+    column("dev/seg", 16, |r| {
+        let each = match series(r) {
+            "life" => seen(r, "device_bytes_per_segment"),
+            _ => per_op(r.device_bytes_written, r.ops).filter(|_| whole(r)),
+        };
+        each.map(units::bytes)
     }),
     column("unwritten", 72, unwritten),
     column("extents", 15, |r| r.extents.map(|n| n.to_string())),
@@ -156,6 +175,8 @@ pub(in crate::render) const SHOWN: &[&str] = &[
     "deferred_ms",
     "create_unwritten_pct",
     "same_operations_as",
+    "flushes_per_segment",
+    "device_bytes_per_segment",
     "line",
 ];
 
@@ -182,6 +203,11 @@ fn time(us: Option<f64>) -> Option<String> {
 
 fn mean(row: &Row) -> Option<String> {
     time(row.mean_us.map(us))
+}
+
+/// Of few samples; a stall moves it less than the mean, as it does the ratio beside it.
+fn median(row: &Row) -> Option<String> {
+    time(row.p50_us.map(us))
 }
 
 fn ratio(estimate: Option<f64>, low: Option<f64>, high: Option<f64>) -> Option<String> {

@@ -4,11 +4,11 @@
 const LEGEND: &[(&[&str], &str)] = &[
     (
         &["create"],
-        "mean time to make a segment, until durable under its name",
+        "median time to make a segment, until durable under its name",
     ),
     (
         &["life"],
-        "mean time of a segment, from getting it to its last commit",
+        "median time of a segment, from getting it to its last commit",
     ),
     (
         &["cycle"],
@@ -37,11 +37,15 @@ const LEGEND: &[(&[&str], &str)] = &[
     ),
     (
         &["flush/seg"],
-        "flushes that the device counted for each segment",
+        "flushes that the device counted for each whole segment",
     ),
     (
         &["dev/op"],
         "bytes that the device wrote for each operation",
+    ),
+    (
+        &["dev/seg"],
+        "bytes that the device wrote for each whole segment",
     ),
     (
         &["unwritten"],

@@ -76,9 +76,9 @@ fn stopped(row: &Row) -> Option<String> {
     if row.verdict != Some(Verdict::Inconclusive) {
         return None;
     }
-    let what = match row.observations.get("stopped_by")?.as_str()? {
-        "budget" => "write budget",
-        _ => "time",
+    let (what, more_of) = match row.observations.get("stopped_by")?.as_str()? {
+        "budget" => ("write budget", "bytes for "),
+        _ => ("time", ""),
     };
     let more = row
         .observations
@@ -86,7 +86,7 @@ fn stopped(row: &Row) -> Option<String> {
         .and_then(serde_json::Value::as_f64);
     let more = more.map_or_else(String::new, |s| {
         format!(
-            "; some {} more would probably settle it",
+            "; {more_of}some {} more would probably settle it",
             units::time(s * 1e6)
         )
     });

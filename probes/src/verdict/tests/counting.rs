@@ -237,6 +237,24 @@ fn syncs_of_a_loaded_device_must_stand_out() {
 }
 
 #[test]
+fn flushes_of_others_that_began_after_the_quiet_window_are_told() {
+    let facts = facts(&[], vec![device("sda", None)]);
+    let verdict = |syncs, writes| {
+        let mut rows = loaded(syncs, writes);
+        for row in &mut rows {
+            row.observations
+                .insert("quiet_flushes_per_s".to_owned(), json!(0.0));
+        }
+        judged(&facts, &rows, true).verdict
+    };
+    // A sync that sends no flush sees those of others as often as a write beside it.
+    assert_eq!(verdict(40, 40), NotProvable);
+    assert_eq!(verdict(64, 60), NotProvable);
+    assert_eq!(verdict(64, 30), FlushesSeen);
+    assert_eq!(verdict(64, 0), FlushesSeen);
+}
+
+#[test]
 fn what_a_lower_device_got_for_each_sync_was_not_dropped() {
     // Above, others' flushes are counted too.
     let facts = facts(&[], loop_on_vda());
