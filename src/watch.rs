@@ -116,6 +116,7 @@ pub fn watch(
     let verdict = loop {
         let said = child.hear(TICK);
         let now = clock.lived();
+        state.idle = said.is_none();
         match said {
             Some(Said::Line(line)) => match serde_json::from_slice::<Event>(&line) {
                 Ok(event) => {
@@ -175,6 +176,8 @@ struct State {
     closed_at: Option<Duration>,
     stderr_closed: bool,
     ended_at: Option<Duration>,
+    /// All that was told so far has been heard.
+    idle: bool,
     asked: Option<(Why, Duration)>,
 }
 
@@ -217,7 +220,8 @@ impl State {
     fn verdict(&self, limits: &Limits, now: Duration, signals: usize) -> Option<Verdict> {
         let heard_all = self.closed_at.is_some() && self.stderr_closed;
         if let Some(at) = self.ended_at
-            && (heard_all || now > at + DRAINING)
+            // A caller that is slow to take what was told has not heard the last of it.
+            && (heard_all || (self.idle && now > at + DRAINING))
         {
             return Some(Verdict::Ended);
         }
@@ -303,6 +307,7 @@ mod tests {
     fn others_holding_its_pipe_do_not_keep_us() {
         let mut state = State {
             ended_at: Some(secs(5)),
+            idle: true,
             ..State::default()
         };
         assert_eq!(at(&state, 5), None);
@@ -311,6 +316,16 @@ mod tests {
         assert_eq!(at(&state, 5), None);
         state.stderr_closed = true;
         assert_eq!(at(&state, 5), Some(Verdict::Ended));
+    }
+
+    #[test]
+    fn what_a_dead_child_told_is_heard_to_its_end() {
+        let state = State {
+            ended_at: Some(secs(5)),
+            heard_at: secs(9),
+            ..State::default()
+        };
+        assert_eq!(at(&state, 9), None);
     }
 
     #[test]

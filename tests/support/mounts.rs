@@ -112,16 +112,17 @@ impl Mounted {
                 self.mount("tmpfs", "tmpfs", &folder, Some("size=90%"))?;
                 folder
             }
+            Base::Small(bytes) => {
+                let folder = self.work.folder("small")?;
+                let device = self.attach_new(&self.work.path().join("small-image"), bytes)?;
+                // No journal and nothing reserved: what is free is free for the image.
+                let options = ["-q", "-F", "-m", "0", "-O", "^has_journal", &device];
+                run("mkfs.ext4", &options)?;
+                self.mount("ext4", &device, &folder, None)?;
+                folder
+            }
         };
-        let image = folder.join("image");
-        File::create_new(&image)
-            .and_then(|file| file.set_len(recipe.size_bytes))
-            .map_err(|error| format!("cannot make {}: {error}", image.display()))?;
-        let device = attach(&image)?;
-        self.steps.push(Step::Loop {
-            device: device.clone(),
-            image,
-        });
+        let device = self.attach_new(&folder.join("image"), recipe.size_bytes)?;
         // Nothing may be left to do in the background: its writes would be counted as the
         // measured program's.
         let (program, always): (&str, &[&str]) = match recipe.kind {
@@ -142,6 +143,19 @@ impl Mounted {
         arguments.push(&device);
         run(program, &arguments)?;
         self.device = Some(device.clone());
+        Ok(device)
+    }
+
+    /// A sparse image and its loop device.
+    fn attach_new(&mut self, image: &Path, bytes: u64) -> Result<String, String> {
+        File::create_new(image)
+            .and_then(|file| file.set_len(bytes))
+            .map_err(|error| format!("cannot make {}: {error}", image.display()))?;
+        let device = attach(image)?;
+        self.steps.push(Step::Loop {
+            device: device.clone(),
+            image: image.to_path_buf(),
+        });
         Ok(device)
     }
 
@@ -192,6 +206,17 @@ impl Mounted {
             &["-o", &options, &self.point.display().to_string()],
         )
         .map(drop)
+    }
+
+    /// Unmounts it and mounts it anew, as after a repair.
+    ///
+    /// # Errors
+    /// umount or mount refuses.
+    pub fn again(&self, kind: Kind) -> Result<(), String> {
+        let device = self.device.as_deref().ok_or("no loop device")?;
+        let point = self.point.display().to_string();
+        unmount(&self.point)?;
+        run("mount", &["-t", kind.name(), device, &point]).map(drop)
     }
 
     /// Freezes the filesystem: from now on a write to it does not return, and no
