@@ -107,7 +107,11 @@ fn thin(kind: Kind) -> Checked {
     for row in ["prealloc/create/zero-fill", "prealloc/life/zero-fill"] {
         let row = document.row(row).ok_or_else(|| format!("no {row}"))?;
         let told = format!("{}: {:?} {:?}", id(row), row.status, row.fault);
-        let Some(fault) = row.fault.as_ref().filter(|_| row.status == RowStatus::Fault) else {
+        let Some(fault) = row
+            .fault
+            .as_ref()
+            .filter(|_| row.status == RowStatus::Fault)
+        else {
             return Err(told.into());
         };
         // Kernels before 6.9 call it an I/O error.
@@ -117,9 +121,10 @@ fn thin(kind: Kind) -> Checked {
         }
     }
     rests_on_nothing_failed(target)?;
-    let why = target.not_tested.iter().find(|one| {
-        one.setting.starts_with("wal_init_zero") && one.reason_code == "errno"
-    });
+    let why = target
+        .not_tested
+        .iter()
+        .find(|one| one.setting.starts_with("wal_init_zero") && one.reason_code == "errno");
     if why.is_none() {
         return Err(format!("wal_init_zero: {:?}", target.not_tested).into());
     }
@@ -231,7 +236,10 @@ fn says_so(target: &Target, scratch: &Path) -> Result<(), String> {
     }
     let ends = ["EIO", "EROFS"];
     let mut failed = of(RowStatus::Fault).filter_map(|row| row.fault.as_ref());
-    if !failed.clone().any(|fault| ends.contains(&fault.errno_name.as_str())) {
+    if !failed
+        .clone()
+        .any(|fault| ends.contains(&fault.errno_name.as_str()))
+    {
         return Err("no row names the call that failed".to_owned());
     }
     // Nothing is tried again and again where nothing can succeed.
@@ -239,7 +247,9 @@ fn says_so(target: &Target, scratch: &Path) -> Result<(), String> {
         return Err(format!("{fault:?}"));
     }
     let skipped: Vec<_> = of(RowStatus::Skipped).collect();
-    let other = skipped.iter().find(|row| row.reason_code.as_deref() != Some("errno"));
+    let other = skipped
+        .iter()
+        .find(|row| row.reason_code.as_deref() != Some("errno"));
     if let Some(row) = other {
         return Err(format!("{}: {:?}", id(row), row.reason));
     }

@@ -24,7 +24,7 @@ use crate::{
     files::{PAGE_BYTES, WalFile},
     paths,
     plan::{self, Planned, Prices},
-    report::{Fact, FactMap, Margins, Row, RowStatus},
+    report::{Fact, FactMap, FaultRecord, Margins, Row, RowStatus},
     request::{Request, Selection},
     scratch::Scratch,
     standing,
@@ -160,6 +160,8 @@ struct Ended {
     by: Option<&'static str>,
     /// The filesystem is given up.
     fault: Option<String>,
+    /// The call that told so.
+    failed: Option<FaultRecord>,
 }
 
 fn done(bytes_written: u64, left_behind: Vec<String>, ended: Ended) -> Event {
@@ -167,6 +169,7 @@ fn done(bytes_written: u64, left_behind: Vec<String>, ended: Ended) -> Event {
         bytes_written,
         left_behind,
         fault: ended.fault,
+        failed: ended.failed,
         ended_by: ended.by.map(str::to_owned),
     }
 }
@@ -229,7 +232,7 @@ fn groups(
     );
     let mut prices = Prices::default();
     let mut known: Vec<Row> = Vec::new();
-    let mut fault = None;
+    let mut given_up = None;
     let asked = planned.iter().any(|p| p.group.probe == "durability");
     for (at, Planned { probe, group }) in planned.iter().enumerate() {
         let needs: Vec<_> = planned[at..]
@@ -283,9 +286,7 @@ fn groups(
             });
         }
         if failed && let Some(why) = standing::given_up(scratch) {
-            fault = Some(format!(
-                "the filesystem takes no more files, nothing more is measured: {why}"
-            ));
+            given_up = Some(why);
             break;
         }
     }
@@ -301,8 +302,12 @@ fn groups(
             tell(&Event::Durability { durability });
         }
     }
-    let by = ended_by(&known).filter(|_| fault.is_none());
-    (world.spent(), Ended { by, fault })
+    let by = ended_by(&known).filter(|_| given_up.is_none());
+    let fault = given_up
+        .as_ref()
+        .map(|why| format!("the filesystem takes no more files, nothing more is measured: {why}"));
+    let failed = given_up.map(|why| why.record(0));
+    (world.spent(), Ended { by, fault, failed })
 }
 
 /// The run ended by time or budget if a planned case was not reached for that reason.
