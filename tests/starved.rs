@@ -101,7 +101,7 @@ fn thin(kind: Kind) -> Checked {
     // Flushes were seen: that nothing is recommended is not the verdict's doing.
     let target = &document.report.targets[0];
     if !target.durability.may_recommend {
-        return Err(format!("{}", target.durability.text).into());
+        return Err(target.durability.text.clone().into());
     }
     // A segment of zeros is more than there is room for; the sync says so, not the write.
     for row in ["prealloc/create/zero-fill", "prealloc/life/zero-fill"] {

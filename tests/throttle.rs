@@ -23,9 +23,6 @@ use walprobe_test_support::{Checked, Problem, stale, trial, work};
 const TMP: &str = env!("CARGO_TARGET_TMPDIR");
 const CONTROLLER: &str = "/sys/fs/cgroup/blkio";
 const READS_PER_S: u32 = 100;
-/// A sync then has a price, beside which finding a page does not count: a commit is a write and a
-/// flush, which is a write too.
-const WRITES_PER_S: u32 = 500;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -136,10 +133,10 @@ impl Slow {
         fs::create_dir(&group)
             .map_err(|error| Problem::missing("blkio", format!("{}: {error}", group.display())))?;
         let slow = Self { group };
-        for (direction, limit) in [("read", READS_PER_S), ("write", WRITES_PER_S)] {
-            let file = format!("blkio.throttle.{direction}_iops_device");
-            fs::write(slow.group.join(file), format!("{} {limit}", number.trim()))?;
-        }
+        fs::write(
+            slow.group.join("blkio.throttle.read_iops_device"),
+            format!("{} {READS_PER_S}", number.trim()),
+        )?;
         Ok(slow)
     }
 

@@ -27,8 +27,7 @@ pub(crate) fn given_up(folder: &Folder) -> Option<Fault> {
 /// speaks for that.
 pub(crate) fn given_up_at(dir: &Path) -> Option<String> {
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let asked =
-        rustix::fs::open(dir, flags, Mode::empty()).and_then(|dir| rustix::fs::fstatvfs(dir));
+    let asked = rustix::fs::open(dir, flags, Mode::empty()).and_then(rustix::fs::fstatvfs);
     match asked {
         Ok(stat) if stat.f_flag.contains(StatVfsMountFlags::RDONLY) => {
             Some("its filesystem has become read-only".to_owned())
