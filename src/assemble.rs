@@ -162,6 +162,7 @@ impl Draft {
             Ending::Done {
                 bytes_written,
                 fault,
+                failed,
                 ended_by,
                 ..
             } => {
@@ -173,6 +174,9 @@ impl Draft {
                 state.ended_by.clone_from(ended_by);
                 if outcome.asked == Some(Why::Time) {
                     state.ended_by = Some("time".to_owned());
+                }
+                if let (Some(failed), Some(reason)) = (failed, fault) {
+                    state.fill_failed(entry, failed, reason);
                 }
                 let (code, reason) = match (outcome.asked, ended_by.as_deref(), fault) {
                     (Some(_), ..) => stopped,

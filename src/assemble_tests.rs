@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use walprobe_probes::report::RowStatus;
+use walprobe_probes::report::{FaultRecord, RowStatus};
 
 use super::*;
 
@@ -72,6 +72,7 @@ fn done(ended_by: Option<&str>, fault: Option<&str>) -> Ending {
         bytes_written: 9,
         left_behind: Vec::new(),
         fault: fault.map(str::to_owned),
+        failed: None,
         ended_by: ended_by.map(str::to_owned),
     }
 }
@@ -199,6 +200,32 @@ fn the_row_in_flight_is_found_in_another_comparison_of_its_group() {
     );
     assert_eq!(seen(&draft), ["a skipped internal 0", "b fault internal 3"]);
     assert!(draft.broken());
+}
+
+#[test]
+fn a_filesystem_that_is_given_up_is_told_in_the_rows_not_begun() {
+    let mut draft = draft(&["a", "b"]);
+    draft.take(0, rows("a", 3, true));
+    let failed = FaultRecord {
+        call: "openat".to_owned(),
+        errno: 30,
+        ..FaultRecord::default()
+    };
+    let ending = Ending::Done {
+        bytes_written: 9,
+        left_behind: Vec::new(),
+        fault: Some("it is given up".to_owned()),
+        failed: Some(failed.clone()),
+        ended_by: None,
+    };
+    draft.end(0, &outcome(ending, None), vec!["/x".to_owned()]);
+    assert_eq!(seen(&draft), ["a ok - 3", "b skipped errno 0"]);
+    let target = &draft.report().targets[0];
+    assert_eq!(target.rows[0].fault, None);
+    assert_eq!(target.rows[1].fault, Some(failed));
+    // What is left there is the directory's doing, not walprobe's.
+    assert_eq!(target.status, TargetStatus::Fault);
+    assert!(!draft.littered() && !draft.broken());
 }
 
 #[test]

@@ -87,6 +87,17 @@ impl State {
         }
     }
 
+    /// The same, where a call that failed ended everything.
+    pub(crate) fn fill_failed(&mut self, entry: &mut Target, failed: &FaultRecord, reason: &str) {
+        let open = self.told.iter().map(|told| *told == Told::Nothing);
+        let open: Vec<bool> = open.collect();
+        self.fill(entry, "errno", reason);
+        let rows = entry.rows.iter_mut().zip(open);
+        for (row, _) in rows.filter(|(_, was_open)| *was_open) {
+            row.fault = Some(failed.clone());
+        }
+    }
+
     /// The row that was being measured, unless it is final.
     fn in_flight(&self, entry: &Target) -> Option<usize> {
         let doing = self.doing.as_ref()?;

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use walprobe_probes::event::Event;
+use walprobe_probes::{event::Event, report::FaultRecord};
 
 use crate::{
     clock::Stopwatch,
@@ -60,6 +60,8 @@ pub enum Ending {
         left_behind: Vec<String>,
         /// Why the target could not be measured to the end.
         fault: Option<String>,
+        /// The call that told so.
+        failed: Option<FaultRecord>,
         /// `time` or `budget` when that ended it.
         ended_by: Option<String>,
     },
@@ -116,6 +118,7 @@ pub fn watch(
     let verdict = loop {
         let said = child.hear(TICK);
         let now = clock.lived();
+        state.idle = said.is_none();
         match said {
             Some(Said::Line(line)) => match serde_json::from_slice::<Event>(&line) {
                 Ok(event) => {
@@ -175,6 +178,8 @@ struct State {
     closed_at: Option<Duration>,
     stderr_closed: bool,
     ended_at: Option<Duration>,
+    /// All that was told so far has been heard.
+    idle: bool,
     asked: Option<(Why, Duration)>,
 }
 
@@ -194,11 +199,13 @@ impl State {
                 bytes_written,
                 left_behind,
                 fault,
+                failed,
                 ended_by,
             } => Ending::Done {
                 bytes_written: *bytes_written,
                 left_behind: left_behind.clone(),
                 fault: fault.clone(),
+                failed: failed.clone(),
                 ended_by: ended_by.clone(),
             },
             Event::Refused { message, hint } => Ending::Refused {
@@ -217,7 +224,8 @@ impl State {
     fn verdict(&self, limits: &Limits, now: Duration, signals: usize) -> Option<Verdict> {
         let heard_all = self.closed_at.is_some() && self.stderr_closed;
         if let Some(at) = self.ended_at
-            && (heard_all || now > at + DRAINING)
+            // A caller that is slow to take what was told has not heard the last of it.
+            && (heard_all || (self.idle && now > at + DRAINING))
         {
             return Some(Verdict::Ended);
         }
@@ -247,91 +255,5 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIMITS: Limits = Limits {
-        silence: secs(60),
-        time: secs(90),
-        grace: secs(4),
-        signal_grace: secs(5),
-    };
-
-    const fn secs(s: u64) -> Duration {
-        Duration::from_secs(s)
-    }
-
-    fn at(state: &State, s: u64) -> Option<Verdict> {
-        state.verdict(&LIMITS, secs(s), 0)
-    }
-
-    #[test]
-    fn silence_is_no_answer() {
-        let state = State {
-            heard_at: secs(10),
-            ..State::default()
-        };
-        assert_eq!(at(&state, 70), None);
-        assert_eq!(at(&state, 71), Some(Verdict::NoAnswer));
-    }
-
-    #[test]
-    fn a_call_that_outlasts_the_grace_is_no_answer_and_a_talker_is_overdue() {
-        let mut state = State {
-            heard_at: secs(80),
-            asked: Some((Why::Time, secs(90))),
-            ..State::default()
-        };
-        assert_eq!(at(&state, 94), None);
-        assert_eq!(at(&state, 95), Some(Verdict::NoAnswer));
-        state.heard_at = secs(94);
-        assert_eq!(at(&state, 95), Some(Verdict::Overdue));
-    }
-
-    #[test]
-    fn a_second_signal_does_not_wait() {
-        let state = State {
-            heard_at: secs(10),
-            asked: Some((Why::Signal, secs(11))),
-            ..State::default()
-        };
-        assert_eq!(state.verdict(&LIMITS, secs(11), 1), None);
-        assert_eq!(state.verdict(&LIMITS, secs(11), 2), Some(Verdict::Overdue));
-    }
-
-    #[test]
-    fn others_holding_its_pipe_do_not_keep_us() {
-        let mut state = State {
-            ended_at: Some(secs(5)),
-            ..State::default()
-        };
-        assert_eq!(at(&state, 5), None);
-        assert_eq!(at(&state, 6), Some(Verdict::Ended));
-        state.closed_at = Some(secs(5));
-        assert_eq!(at(&state, 5), None);
-        state.stderr_closed = true;
-        assert_eq!(at(&state, 5), Some(Verdict::Ended));
-    }
-
-    #[test]
-    fn after_the_last_word_only_its_end_matters() {
-        let state = State {
-            last_word: Some(Ending::Overdue),
-            last_word_at: secs(7),
-            asked: Some((Why::Time, secs(1))),
-            ..State::default()
-        };
-        assert_eq!(at(&state, 9), None);
-        assert_eq!(at(&state, 10), Some(Verdict::Ended));
-    }
-
-    #[test]
-    fn a_mute_child_is_not_waited_for() {
-        let state = State {
-            closed_at: Some(secs(5)),
-            ..State::default()
-        };
-        assert_eq!(at(&state, 7), None);
-        assert_eq!(at(&state, 8), Some(Verdict::Mute));
-    }
-}
+#[path = "watch_tests.rs"]
+mod tests;

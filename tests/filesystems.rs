@@ -10,7 +10,7 @@
 //! - `ext4::settings`: what may and may not be recommended;
 //! - `ext4::durability`, `::sync`, `::prealloc`, `::recycle`: the expectations of that area;
 //! - `ext4::warm::recycle`: the same of the file's further run named `warm`;
-//! - `ext4::turned`: the expectation turned round must fail.
+//! - `ext4::turned::sync` and so on: the area's expectations turned round must fail.
 //!
 //! Counts are asserted, never times. To add a filesystem, add a file.
 
@@ -28,7 +28,7 @@ use walprobe_test_support::expect::{Expectation, Outcome};
 use walprobe_test_support::mounts::Mounted;
 use walprobe_test_support::process::{Invocation, binary};
 use walprobe_test_support::recipe::Recipe;
-use walprobe_test_support::sheet::{Run, Sheet};
+use walprobe_test_support::sheet::{self, Run, Sheet};
 use walprobe_test_support::work::{self, WorkFolder};
 use walprobe_test_support::{Checked, csv_text, guards, stale, trial};
 
@@ -126,21 +126,22 @@ fn sheet_trials(sheet: &Arc<Sheet>, runs: &Arc<Runs>) -> Vec<Trial> {
             Box::new(move |run, ran| report_trial(run, ran, complete)),
         );
         add("settings", Box::new(settings_trial));
-        let areas: BTreeSet<_> = run
-            .expectations
-            .iter()
-            .map(|expectation| expectation.subject.area().to_owned())
-            .filter(|area| !["report", "settings"].contains(&area.as_str()))
-            .collect();
-        for area in areas {
-            let name = area.clone();
+        for area in sheet::areas(&run.expectations) {
+            if area == "settings" {
+                continue;
+            }
+            let area = area.to_owned();
             add(
-                &name,
+                &area.clone(),
                 Box::new(move |run, ran| expectations_hold(run, &area, &ran.document)),
             );
         }
-        if run.turned.is_some() {
-            add("turned", Box::new(turned_trial));
+        for area in sheet::areas(&run.turned) {
+            let name = area.to_owned();
+            add(
+                &format!("turned::{area}"),
+                Box::new(move |run, ran| turned_trial(run, &name, ran)),
+            );
         }
     }
     trials
@@ -218,17 +219,21 @@ fn complaint(expectation: &Expectation, document: &Document) -> Option<String> {
     }
 }
 
-fn turned_trial(run: &Run, ran: &Ran) -> Checked {
-    let Some(turned) = &run.turned else {
-        return Ok(());
-    };
-    match turned.ask(&ran.document) {
-        Outcome::Fails(_) => Ok(()),
-        Outcome::Holds => Err(format!("turned round, and holds: {}", turned.text).into()),
-        Outcome::Cannot(why) => {
-            Err(format!("turned round, and cannot be asked: {}: {why}", turned.text).into())
+fn turned_trial(run: &Run, area: &str, ran: &Ran) -> Checked {
+    for turned in &run.turned {
+        if turned.subject.area() != area {
+            continue;
+        }
+        let text = &turned.text;
+        match turned.ask(&ran.document) {
+            Outcome::Fails(_) => {}
+            Outcome::Holds => return Err(format!("turned round, and holds: {text}").into()),
+            Outcome::Cannot(why) => {
+                return Err(format!("turned round, and cannot be asked: {text}: {why}").into());
+            }
         }
     }
+    Ok(())
 }
 
 /// What a run gave.

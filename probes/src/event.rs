@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::report::{Device, Durability, FactMap, Row};
+use crate::report::{Device, Durability, FactMap, FaultRecord, Row};
 
 /// One case that will have a row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -119,6 +119,9 @@ pub enum Event {
         left_behind: Vec<String>,
         /// The target could not be measured to the end, and why.
         fault: Option<String>,
+        /// The call that told so.
+        #[serde(default)]
+        failed: Option<FaultRecord>,
         /// `time` or `budget` when that ended it.
         ended_by: Option<String>,
     },

@@ -29,6 +29,7 @@ pub mod report;
 pub mod request;
 pub mod scratch;
 pub mod segment;
+mod standing;
 pub mod stats;
 pub mod sync;
 pub mod sys;

@@ -25,9 +25,10 @@ use crate::{
     files::{PAGE_BYTES, WalFile},
     paths,
     plan::{self, Planned, Prices},
-    report::{Fact, FactMap, Margins, Row, RowStatus},
+    report::{Fact, FactMap, FaultRecord, Margins, Row, RowStatus},
     request::{Request, Selection},
     scratch::Scratch,
+    standing,
     target::{self, Refused},
     verdict,
 };
@@ -96,12 +97,12 @@ fn measure(
         tell(&Event::Durability {
             durability: verdict::verdict(&facts, &[], false),
         });
-        tell(&done(0, Vec::new(), None));
+        tell(&done(0, Vec::new(), Ended::default()));
         return Ok(());
     }
     target.check_space(plan::space_bytes(&planned))?;
     if request.dry_run {
-        tell(&done(0, Vec::new(), None));
+        tell(&done(0, Vec::new(), Ended::default()));
         return Ok(());
     }
     let scratch = Scratch::create(&target, &request.run_id)?;
@@ -117,16 +118,19 @@ fn measure(
     }
     let written = AtomicU64::new(0);
     let finished = AtomicBool::new(false);
-    let (bytes, ended_by, left_behind) = std::thread::scope(|scope| {
+    let (bytes, mut ended, left_behind) = std::thread::scope(|scope| {
         scope.spawn(|| keep_alive(pulse, &written, &finished, tell));
-        let (bytes, ended_by) = groups(
+        let (bytes, ended) = groups(
             request, pulse, tell, clock, &facts, &scratch, &selection, &planned, &written,
         );
         let left_behind = scratch.remove();
         finished.store(true, Ordering::Relaxed);
-        (bytes, ended_by, left_behind)
+        (bytes, ended, left_behind)
     });
-    tell(&done(bytes, left_behind, ended_by));
+    if !left_behind.is_empty() && ended.fault.is_none() {
+        ended.fault = standing::given_up_at(&paths::from_request(&request.dir));
+    }
+    tell(&done(bytes, left_behind, ended));
     Ok(())
 }
 
@@ -157,12 +161,24 @@ fn scratch_file(scratch: &Scratch, facts: &Facts) -> Result<FactMap, Fault> {
     filled.map(|()| told)
 }
 
-fn done(bytes_written: u64, left_behind: Vec<String>, ended_by: Option<&str>) -> Event {
+/// Why it ended before its plan.
+#[derive(Default)]
+struct Ended {
+    /// `time` or `budget`.
+    by: Option<&'static str>,
+    /// The filesystem is given up.
+    fault: Option<String>,
+    /// The call that told so.
+    failed: Option<FaultRecord>,
+}
+
+fn done(bytes_written: u64, left_behind: Vec<String>, ended: Ended) -> Event {
     Event::Done {
         bytes_written,
         left_behind,
-        fault: None,
-        ended_by: ended_by.map(str::to_owned),
+        fault: ended.fault,
+        failed: ended.failed,
+        ended_by: ended.by.map(str::to_owned),
     }
 }
 
@@ -206,7 +222,7 @@ fn groups(
     selection: &Selection,
     planned: &[Planned],
     written: &AtomicU64,
-) -> (u64, Option<&'static str>) {
+) -> (u64, Ended) {
     let counters = SysCounters::open(facts, Path::new("/sys"), Path::new("/proc"));
     let quiet = if counters.has_device() {
         quiet_window(&counters, clock, QUIET_NS)
@@ -224,6 +240,7 @@ fn groups(
     );
     let mut prices = Prices::default();
     let mut known: Vec<Row> = Vec::new();
+    let mut given_up = None;
     let asked = planned.iter().any(|p| p.group.probe == "durability");
     for (at, Planned { probe, group }) in planned.iter().enumerate() {
         let needs: Vec<_> = planned[at..]
@@ -257,6 +274,7 @@ fn groups(
             quiet,
             rng: fastrand::Rng::with_seed(request.seed.wrapping_add(at as u64)),
         };
+        let mut failed = false;
         rounds::run_group(*probe, group, &mut lab, &limits, &mut |rows, last| {
             let rows: Vec<Row> = rows
                 .into_iter()
@@ -264,6 +282,7 @@ fn groups(
                 .map(|row| without_unknown(row, selection))
                 .collect();
             if last {
+                failed = rows.iter().any(|r| r.status == RowStatus::Fault);
                 known.extend(rows.iter().cloned());
             }
             tell(&Event::Rows { rows, done: last });
@@ -274,6 +293,10 @@ fn groups(
             tell(&Event::Durability {
                 durability: verdict::verdict(facts, &known, true),
             });
+        }
+        if failed && let Some(why) = standing::given_up(scratch) {
+            given_up = Some(why);
+            break;
         }
     }
     if !asked {
@@ -288,7 +311,12 @@ fn groups(
             tell(&Event::Durability { durability });
         }
     }
-    (world.spent(), ended_by(&known))
+    let by = ended_by(&known).filter(|_| given_up.is_none());
+    let fault = given_up
+        .as_ref()
+        .map(|why| format!("the filesystem takes no more files, nothing more is measured: {why}"));
+    let failed = given_up.map(|why| why.record(0));
+    (world.spent(), Ended { by, fault, failed })
 }
 
 /// No row is named that is not told.

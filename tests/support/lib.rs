@@ -19,6 +19,7 @@ pub mod guards;
 pub mod lock;
 pub mod loops;
 pub mod means;
+mod mount_table;
 pub mod mounts;
 pub mod process;
 pub mod recipe;

@@ -151,7 +151,7 @@ pub fn tool(program: &str) -> Checked<PathBuf> {
         .find(|candidate| candidate.is_file())
         .ok_or_else(|| {
             let package = match program {
-                "mkfs.xfs" => "xfsprogs",
+                "mkfs.xfs" | "xfs_io" => "xfsprogs",
                 "mkfs.btrfs" => "btrfs-progs",
                 "mkfs.ext4" => "e2fsprogs",
                 _ => "util-linux",

@@ -13,6 +13,7 @@ use crate::command::run;
 use crate::lock::DeviceLock;
 use crate::loops::{attach, detach};
 use crate::means::{self, Checked, Problem};
+pub use crate::mount_table::mount_points_below;
 use crate::recipe::{Base, Kind, Recipe};
 use crate::stale;
 use crate::stopwatch::poll;
@@ -112,16 +113,17 @@ impl Mounted {
                 self.mount("tmpfs", "tmpfs", &folder, Some("size=90%"))?;
                 folder
             }
+            Base::Small(bytes) => {
+                let folder = self.work.folder("small")?;
+                let device = self.attach_new(&self.work.path().join("small-image"), bytes)?;
+                // No journal and nothing reserved: what is free is free for the image.
+                let options = ["-q", "-F", "-m", "0", "-O", "^has_journal", &device];
+                run("mkfs.ext4", &options)?;
+                self.mount("ext4", &device, &folder, None)?;
+                folder
+            }
         };
-        let image = folder.join("image");
-        File::create_new(&image)
-            .and_then(|file| file.set_len(recipe.size_bytes))
-            .map_err(|error| format!("cannot make {}: {error}", image.display()))?;
-        let device = attach(&image)?;
-        self.steps.push(Step::Loop {
-            device: device.clone(),
-            image,
-        });
+        let device = self.attach_new(&folder.join("image"), recipe.size_bytes)?;
         // Nothing may be left to do in the background: its writes would be counted as the
         // measured program's.
         let (program, always): (&str, &[&str]) = match recipe.kind {
@@ -142,6 +144,19 @@ impl Mounted {
         arguments.push(&device);
         run(program, &arguments)?;
         self.device = Some(device.clone());
+        Ok(device)
+    }
+
+    /// A sparse image and its loop device.
+    fn attach_new(&mut self, image: &Path, bytes: u64) -> Result<String, String> {
+        File::create_new(image)
+            .and_then(|file| file.set_len(bytes))
+            .map_err(|error| format!("cannot make {}: {error}", image.display()))?;
+        let device = attach(image)?;
+        self.steps.push(Step::Loop {
+            device: device.clone(),
+            image: image.to_path_buf(),
+        });
         Ok(device)
     }
 
@@ -192,6 +207,17 @@ impl Mounted {
             &["-o", &options, &self.point.display().to_string()],
         )
         .map(drop)
+    }
+
+    /// Unmounts it and mounts it anew, as after a repair.
+    ///
+    /// # Errors
+    /// umount or mount refuses.
+    pub fn again(&self, kind: Kind) -> Result<(), String> {
+        let device = self.device.as_deref().ok_or("no loop device")?;
+        let point = self.point.display().to_string();
+        unmount(&self.point)?;
+        run("mount", &["-t", kind.name(), device, &point]).map(drop)
     }
 
     /// Freezes the filesystem: from now on a write to it does not return, and no
@@ -309,29 +335,4 @@ pub(crate) fn unmount(point: &Path) -> Result<(), String> {
         Ok(_) => format!("{last} (unmounted lazily)"),
         Err(_) => last,
     })
-}
-
-/// Mount points below a folder, the last mounted first.
-///
-/// # Errors
-/// `/proc/self/mountinfo` cannot be read.
-pub fn mount_points_below(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let table = fs::read_to_string("/proc/self/mountinfo")
-        .map_err(|error| format!("cannot read /proc/self/mountinfo: {error}"))?;
-    let mut points: Vec<_> = table
-        .lines()
-        .filter_map(|line| line.split(' ').nth(4))
-        .map(|point| PathBuf::from(unescape(point)))
-        .filter(|point| point.starts_with(folder))
-        .collect();
-    points.reverse();
-    Ok(points)
-}
-
-/// Undoes mountinfo's octal escapes of space, tab, line feed and backslash.
-fn unescape(text: &str) -> String {
-    text.replace("\\040", " ")
-        .replace("\\011", "\t")
-        .replace("\\012", "\n")
-        .replace("\\134", "\\")
 }

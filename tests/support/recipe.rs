@@ -40,6 +40,9 @@ pub enum Base {
     Disk,
     /// A tmpfs.
     Tmpfs,
+    /// An ext4 of so many bytes on a loop device of its own: too small for the whole image, as a
+    /// thinly provisioned disk is.
+    Small(u64),
 }
 
 /// What an image is big unless told otherwise: room for all three life cases at once.
@@ -62,6 +65,13 @@ impl Recipe {
     #[must_use]
     pub fn mounted_with(mut self, options: &str) -> Self {
         self.mount = Some(options.to_owned());
+        self
+    }
+
+    /// On something else than the disk.
+    #[must_use]
+    pub const fn on(mut self, base: Base) -> Self {
+        self.on = base;
         self
     }
 

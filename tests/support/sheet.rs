@@ -17,9 +17,11 @@
 //! recycle/life-cold/recycle+zero.cold = not-cold
 //! ```
 //!
-//! Each file has exactly one line marked `turned:`: an expectation turned round, which
-//! must be asked and must fail. It shows that the file can fail at all.
+//! A line marked `turned:` is an expectation turned round, which must be asked and must
+//! fail. Each area that a file has expectations of (a probe, `durability`, `facts`,
+//! `settings`) has at least one: it shows that the area's lines can fail at all.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -47,7 +49,7 @@ pub struct Run {
     /// What must be so.
     pub expectations: Vec<Expectation>,
     /// What must be asked and fail.
-    pub turned: Option<Expectation>,
+    pub turned: Vec<Expectation>,
 }
 
 impl Sheet {
@@ -97,8 +99,9 @@ impl Sheet {
                     let kind = Kind::named(kind.trim()).ok_or_else(|| at("no such filesystem"))?;
                     *recipe = Some(Recipe::new(kind));
                 }
-                (Some(("turned", rest)), _, Some(run)) if run.turned.is_none() => {
-                    run.turned = Some(Expectation::parse(rest).map_err(|error| at(&error))?);
+                (Some(("turned", rest)), _, Some(run)) => {
+                    let turned = Expectation::parse(rest).map_err(|error| at(&error))?;
+                    run.turned.push(turned);
                 }
                 (Some((key, rest)), Some(recipe), _) => {
                     let values = words(rest).map_err(|error| at(&error))?;
@@ -107,7 +110,7 @@ impl Sheet {
                             name: run.trim().to_owned(),
                             arguments: values,
                             expectations: Vec::new(),
-                            turned: None,
+                            turned: Vec::new(),
                         });
                     } else {
                         head_line(recipe, key, values).map_err(|error| at(&error))?;
@@ -121,9 +124,12 @@ impl Sheet {
             }
         }
         let recipe = recipe.ok_or("1: no filesystem")?;
-        let turned = runs.iter().filter(|run| run.turned.is_some()).count();
-        if turned != 1 {
-            return Err(format!("1: {turned} lines are turned, not one"));
+        let unturned: Vec<_> = areas(runs.iter().flat_map(|run| &run.expectations))
+            .difference(&areas(runs.iter().flat_map(|run| &run.turned)))
+            .copied()
+            .collect();
+        if !unturned.is_empty() {
+            return Err(format!("1: no line is turned of {}", unturned.join(", ")));
         }
         let names: Vec<_> = runs.iter().map(|run| run.name.as_str()).collect();
         if names.iter().filter(|name| name.is_empty()).count() != 1 || !names[0].is_empty() {
@@ -137,6 +143,13 @@ impl Sheet {
             runs,
         })
     }
+}
+
+/// The areas that some lines are of, each once. What `report` asks of every run alike can fail
+/// on its own.
+pub fn areas<'a>(lines: impl IntoIterator<Item = &'a Expectation>) -> BTreeSet<&'a str> {
+    let areas = lines.into_iter().map(|line| line.subject.area());
+    areas.filter(|area| *area != "report").collect()
 }
 
 fn head_line(recipe: &mut Recipe, key: &str, values: Vec<String>) -> Result<(), String> {
@@ -170,6 +183,7 @@ turned: durability.verdict = flushes-seen
 
 run warm: recycle --drop-caches none
 recycle/life-cold/recycle+zero.cold = not-cold
+turned: recycle/life-cold/recycle+zero.cold = proven
 ";
 
     #[test]
@@ -181,9 +195,9 @@ recycle/life-cold/recycle+zero.cold = not-cold
         assert_eq!(sheet.runs.len(), 2);
         assert_eq!(sheet.runs[0].arguments, ["all", "--profile", "quick"]);
         assert_eq!(sheet.runs[0].expectations.len(), 1);
-        assert!(sheet.runs[0].turned.is_some());
+        assert_eq!(sheet.runs[0].turned.len(), 1);
         assert_eq!(sheet.runs[1].name, "warm");
-        assert!(sheet.runs[1].turned.is_none());
+        assert_eq!(areas(&sheet.runs[1].turned), BTreeSet::from(["recycle"]));
         Ok(())
     }
 
@@ -194,7 +208,12 @@ recycle/life-cold/recycle+zero.cold = not-cold
             (
                 "turned: durability.verdict = flushes-seen",
                 "",
-                "0 lines are turned",
+                "no line is turned of durability",
+            ),
+            (
+                "turned: recycle/life-cold/recycle+zero.cold = proven",
+                "",
+                "no line is turned of recycle",
             ),
             ("mount: barrier=0", "mounted: barrier=0", "4: mounted"),
             ("= no-flush-seen", "~ no-flush-seen", "8: ~ with 1 values"),
@@ -205,7 +224,7 @@ recycle/life-cold/recycle+zero.cold = not-cold
             let error = error.unwrap_or_default();
             assert!(error.contains(said), "{from} -> {to}: {error:?}");
         }
-        let twice = format!("{TEXT}turned: target.status = ok\n");
-        assert!(Sheet::parse("x", &twice).is_err());
+        let early = TEXT.replace("run:", "turned: target.status = ok\nrun:");
+        assert!(Sheet::parse("x", &early).is_err());
     }
 }

@@ -44,6 +44,9 @@ pub struct Held {
     /// UUID, on btrfs.
     #[serde(default)]
     pub btrfs_uuid: Option<String>,
+    /// Compression that is set on it, on btrfs.
+    #[serde(default)]
+    pub btrfs_compression: Option<String>,
 }
 
 fn not_recorded() -> Result<Flags, String> {
@@ -91,6 +94,7 @@ impl Held {
             space,
             flags: flags::get(fd).map_err(|e| why("FS_IOC_GETFLAGS", "the descriptor", &e)),
             btrfs_uuid: on_btrfs.then(|| btrfs::uuid(fd).ok()).flatten(),
+            btrfs_compression: on_btrfs.then(|| btrfs::compression(fd)).flatten(),
         }
     }
 
@@ -109,6 +113,7 @@ impl Held {
                 space: Err("not a file or directory".to_owned()),
                 flags: not_recorded(),
                 btrfs_uuid: None,
+                btrfs_compression: None,
             });
         }
         let file = File::open(path).map_err(|e| why("open", &name, &e))?;

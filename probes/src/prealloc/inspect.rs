@@ -1,6 +1,6 @@
 //! What a segment is after each step: its length, its content, the space it holds and how.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, io};
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,14 @@ pub(super) fn step(
     put("size_bytes", json!(size));
     put("length_right", json!(size == length));
     put("free_bytes_gone", json!(free_gone));
-    put("allocated_bytes", json!(allocated(&stat)));
+    // btrfs counts what is compressed at its full length.
+    let encoded = encoded_bytes(file, size)?;
+    if encoded > 0 {
+        let pct = 100.0 * encoded as f64 / size as f64;
+        put("encoded_pct", json!((pct * 100.0).round() / 100.0));
+    } else {
+        put("allocated_bytes", json!(allocated(&stat)));
+    }
     let bytes = bytes.min(size);
     if bytes == 0 {
         put("extents", json!(0));
@@ -71,15 +78,30 @@ pub(super) fn step(
             put("unwritten_pct", json!((pct * 100.0).round() / 100.0));
         }
         // Such a filesystem says nothing about extents.
-        Err(e) if e.raw_os_error().is_some_and(errno::is_unsupported) => {
+        Err(e) if is_silent(&e) => {
             put("fiemap", json!("unsupported"));
         }
-        Err(e) => {
-            let errno = e.raw_os_error().unwrap_or(libc::EIO);
-            return Err(file.fault("ioctl(FS_IOC_FIEMAP)", errno));
-        }
+        Err(e) => return Err(failed(file, &e)),
     }
     Ok(())
+}
+
+/// Bytes of the file that are stored compressed; 0 where the filesystem does not tell.
+fn encoded_bytes(file: &WalFile, size: u64) -> Result<u64, Fault> {
+    match fiemap::extents(file.fd(), size) {
+        Ok(extents) => Ok(extents.encoded_bytes),
+        Err(e) if is_silent(&e) => Ok(0),
+        Err(e) => Err(failed(file, &e)),
+    }
+}
+
+fn is_silent(error: &io::Error) -> bool {
+    error.raw_os_error().is_some_and(errno::is_unsupported)
+}
+
+fn failed(file: &WalFile, error: &io::Error) -> Fault {
+    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+    file.fault("ioctl(FS_IOC_FIEMAP)", errno)
 }
 
 /// A file whose allocation is counted late holds less, by its own account, than was written to it

@@ -1,5 +1,7 @@
 #![expect(unsafe_code, reason = "BTRFS_IOC_FS_INFO has no safe wrapper")]
-//! Which btrfs a descriptor lies on: `BTRFS_IOC_FS_INFO` (linux/btrfs.h).
+//! Which btrfs a descriptor lies on: `BTRFS_IOC_FS_INFO` (linux/btrfs.h); and the compression
+//! that is set on it, which new files inherit: the attribute `btrfs.compression`
+//! (btrfs-property(8)).
 //!
 //! A subvolume's device number is invented and the mount's source may since have been
 //! replaced; the filesystem's UUID leads to all its members in `/sys/fs/btrfs`. Needs no
@@ -29,6 +31,14 @@ pub fn uuid(fd: BorrowedFd<'_>) -> io::Result<String> {
     // opcode and asserted below; every bit pattern is a valid `FsInfo`.
     let info = unsafe { ioctl(fd, Getter::<GET, FsInfo>::new()) }?;
     Ok(spell(&info.fsid))
+}
+
+/// The compression that is set on a file or directory; none where none is, or it cannot be read.
+#[must_use]
+pub fn compression(fd: BorrowedFd<'_>) -> Option<String> {
+    let mut method = [0; 32];
+    let len = rustix::fs::fgetxattr(fd, c"btrfs.compression", &mut method).ok()?;
+    String::from_utf8(method.get(..len)?.to_vec()).ok()
 }
 
 fn spell(fsid: &[u8; 16]) -> String {

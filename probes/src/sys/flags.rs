@@ -17,7 +17,13 @@ pub struct Flags {
     pub nocow: bool,
     /// `FS_COMPR_FL`: content is compressed.
     pub compressed: bool,
+    /// `FS_NOCOMP_FL`: content is not compressed.
+    #[serde(default)]
+    pub incompressible: bool,
 }
+
+/// `FS_NOCOMP_FL` of `linux/fs.h`.
+const NOCOMP: u32 = 0x400;
 
 /// Reads the flags of an open file or directory.
 ///
@@ -28,6 +34,7 @@ pub fn get(fd: BorrowedFd<'_>) -> io::Result<Flags> {
     Ok(Flags {
         nocow: flags.contains(IFlags::NOCOW),
         compressed: flags.contains(IFlags::COMPRESSED),
+        incompressible: flags.bits() & NOCOMP != 0,
     })
 }
 

@@ -34,12 +34,20 @@ pub struct Residency {
     pub by: &'static str,
 }
 
-/// Asks about the first `len_bytes` of a file.
+/// Asks about the first `len_bytes` of a file. Where cachestat sees no page, mincore is asked as
+/// well: an overlay's own inode never has any, the file below it does, and only a mapping shows it.
 ///
 /// # Errors
 /// What mincore's attempt answered, when cachestat was refused too.
 pub fn resident_pages(fd: BorrowedFd<'_>, len_bytes: u64) -> io::Result<Residency> {
-    by_cachestat(fd, len_bytes).or_else(|_| by_mincore(fd, len_bytes))
+    match by_cachestat(fd, len_bytes) {
+        Ok(none) if none.resident == 0 => Ok(by_mincore(fd, len_bytes)
+            .ok()
+            .filter(|seen| seen.resident > 0)
+            .unwrap_or(none)),
+        Ok(some) => Ok(some),
+        Err(_) => by_mincore(fd, len_bytes),
+    }
 }
 
 /// Asks cachestat alone.
