@@ -17,6 +17,7 @@ use crate::{
         counters::SysCounters,
         rounds::{self, Limits},
         schedule::{self, Share},
+        settle::WriteOut,
         world::{World, quiet_window},
     },
     event::Event,
@@ -213,7 +214,8 @@ fn groups(
         quiet,
         request.budget_bytes,
         tell,
-    );
+    )
+    .writing_out(WriteOut::of(facts));
     let mut prices = Prices::default();
     let mut known: Vec<Row> = Vec::new();
     let asked = planned.iter().any(|p| p.group.probe == "durability");

@@ -2,7 +2,7 @@
 
 use crate::{
     contract::{Clock, Counters, Counts, Hooks, Pulse, Quiet, Settled, Stop},
-    engine::counters::SysCounters,
+    engine::{counters::SysCounters, settle::WriteOut},
     event::Event,
     folder::Folder,
 };
@@ -25,6 +25,7 @@ pub struct World<'a> {
     clock: &'a dyn Clock,
     pulse: &'a Pulse,
     quiet: Quiet,
+    write_out: WriteOut,
     budget: u64,
     charged: u64,
     origin: Counts,
@@ -49,12 +50,19 @@ impl<'a> World<'a> {
             clock,
             pulse,
             quiet,
+            write_out: WriteOut::Syncfs,
             budget: budget - budget / KEEP_SHARE,
             charged: 0,
             origin: counters.read(),
             origin_ns: clock.now_ns(),
             tell,
         }
+    }
+
+    /// The same, where the filesystem needs more than syncfs to write out what it put off.
+    #[must_use]
+    pub fn writing_out(self, write_out: WriteOut) -> Self {
+        Self { write_out, ..self }
     }
 
     /// Bytes written so far: the devices' count less the background rate, and at least what was charged.
@@ -129,6 +137,7 @@ impl Hooks for World<'_> {
         let before = self.counters.read();
         self.folder.syncfs()?;
         self.pulse.beat();
+        let written = self.write_out.finish(self.pulse)?;
         let synced = self.clock.now_ns();
         let (until, idle) = if self.counters.has_device() {
             let (last_moved, idle) = self.wait_idle();
@@ -140,7 +149,7 @@ impl Hooks for World<'_> {
         Ok(Settled {
             ns: until - from,
             device_bytes: moved.device_bytes_written,
-            idle,
+            idle: idle && written,
         })
     }
 

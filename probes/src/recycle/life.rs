@@ -16,7 +16,7 @@ use crate::{
         walk::{Pattern, Walk},
     },
     report::ColdProof,
-    segment::{Init, Maker},
+    segment::{Init, Maker, Weights},
 };
 
 /// One operation is one life. A recycled segment was written before, and goes on to be the old one
@@ -29,6 +29,7 @@ pub(super) struct Life {
     tmp: String,
     maker: Maker,
     walk: Walk,
+    weights: Weights,
     reader: Option<Reader>,
 }
 
@@ -48,6 +49,7 @@ impl Life {
             0 => None,
             bytes => Some(Reader::open(bytes, lab)?),
         };
+        let weights = maker.weights(number(case, "opening_bytes"));
         let cold = case.name.ends_with("@cold");
         let olds = match init {
             Some(_) => None,
@@ -63,6 +65,7 @@ impl Life {
             tmp: format!("tmp-recycle-{}", case.name),
             maker,
             walk,
+            weights,
             reader,
         })
     }
@@ -83,7 +86,7 @@ impl Life {
             }
         }
         let file = WalFile::open(self.maker.folder(), &self.name, OFlags::empty())?;
-        let whole = self.walk.timed(&file, "commit", self.maker.weight(), lap)?;
+        let whole = self.walk.timed(&file, "commit", self.weights, lap)?;
         drop(file);
         if whole {
             lap.life("life");

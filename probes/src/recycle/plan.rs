@@ -32,6 +32,7 @@ pub(super) fn groups(request: &Request, facts: &Facts) -> Vec<Group> {
     let plan = Plan {
         request,
         copies: facts.text("fs.in_place") == Some("no"),
+        record: facts.number("zfs.recordsize_bytes").unwrap_or(0),
     };
     let asked = |default: u64| {
         let bytes = request.commit_bytes.unwrap_or(default);
@@ -68,6 +69,8 @@ struct Plan<'r> {
     request: &'r Request,
     /// The filesystem never overwrites in place: it writes ten times a small commit's own bytes.
     copies: bool,
+    /// What is read at once where a part of it is written; 0 where that is a block. Bytes.
+    record: u64,
 }
 
 impl Plan<'_> {
@@ -92,7 +95,17 @@ impl Plan<'_> {
             Pattern::Pages(commit) | Pattern::Bulk(commit) => commit,
             Pattern::Chunks => PAGE_BYTES,
         };
-        wanted.max(piece).min(segment) / piece * piece
+        // One record for the opening and one that stands for the others, at least.
+        let least = piece.max(2 * self.record);
+        wanted.max(least).min(segment) / piece * piece
+    }
+
+    /// What is walked before the walked part stands for the rest of a segment.
+    fn opening(&self, pattern: Pattern) -> u64 {
+        match pattern {
+            Pattern::Pages(commit) | Pattern::Bulk(commit) => commit.max(self.record),
+            Pattern::Chunks => PAGE_BYTES.max(self.record),
+        }
     }
 
     /// One comparison while the old segments are warm and one while they are cold. A new segment has
@@ -164,6 +177,7 @@ impl Plan<'_> {
         };
         let mut params = self.params(pattern, walked);
         params.insert("segment_bytes", json!(segment));
+        params.insert("opening_bytes", json!(self.opening(pattern)));
         let cold = name.ends_with("@cold");
         let mut files = 1;
         if init.is_none() {
