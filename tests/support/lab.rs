@@ -55,7 +55,10 @@ impl Lab {
         limit: Duration,
     ) -> Checked<Finished> {
         let console = work.path().join("console");
-        let finished = Invocation::new(self.scripts.join("boot"))
+        // Killed ourselves, we take it with us: it ends the machine and removes its folder.
+        let finished = Invocation::new("setpriv")
+            .args(["--pdeathsig", "TERM", "--"])
+            .arg(self.scripts.join("boot"))
             .args(&self.options)
             .args(["--seconds", &limit.as_secs().to_string()])
             .arg("--share")
