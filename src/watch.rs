@@ -21,8 +21,12 @@ const TICK: Duration = Duration::from_millis(100);
 pub const DYING: Duration = Duration::from_secs(2);
 /// What a child has between its last word and its end.
 const LINGERING: Duration = Duration::from_secs(2);
-/// What is waited for words of a child that has ended: others may hold its pipe.
-const DRAINING: Duration = Duration::from_millis(500);
+/// After so long without a word of a child that has ended there is none any more: others hold its
+/// pipe. On a busy machine its last words are on their way for a while, and without them a run that
+/// was done would count as broken.
+const DRAINING: Duration = Duration::from_secs(2);
+/// What is waited for the words of a child that has ended, also where others go on talking.
+const MOST_DRAINING: Duration = Duration::from_secs(10);
 /// A child this long silent that does not stop when asked hangs in a call: it would have
 /// said something every second.
 const HANGING: Duration = Duration::from_secs(4);
@@ -116,6 +120,9 @@ pub fn watch(
     let verdict = loop {
         let said = child.hear(TICK);
         let now = clock.lived();
+        if said.is_some() {
+            state.said_at = now;
+        }
         match said {
             Some(Said::Line(line)) => match serde_json::from_slice::<Event>(&line) {
                 Ok(event) => {
@@ -170,6 +177,8 @@ pub fn watch(
 #[derive(Debug, Default)]
 struct State {
     heard_at: Duration,
+    /// When anything at all came from it.
+    said_at: Duration,
     last_word: Option<Ending>,
     last_word_at: Duration,
     closed_at: Option<Duration>,
@@ -217,7 +226,7 @@ impl State {
     fn verdict(&self, limits: &Limits, now: Duration, signals: usize) -> Option<Verdict> {
         let heard_all = self.closed_at.is_some() && self.stderr_closed;
         if let Some(at) = self.ended_at
-            && (heard_all || now > at + DRAINING)
+            && (heard_all || now > at.max(self.said_at) + DRAINING || now > at + MOST_DRAINING)
         {
             return Some(Verdict::Ended);
         }
@@ -305,8 +314,15 @@ mod tests {
             ended_at: Some(secs(5)),
             ..State::default()
         };
-        assert_eq!(at(&state, 5), None);
-        assert_eq!(at(&state, 6), Some(Verdict::Ended));
+        assert_eq!(at(&state, 7), None);
+        assert_eq!(at(&state, 8), Some(Verdict::Ended));
+        // Its last words, late on a busy machine, are heard; those of others end some time.
+        state.said_at = secs(8);
+        assert_eq!(at(&state, 10), None);
+        assert_eq!(at(&state, 11), Some(Verdict::Ended));
+        state.said_at = secs(16);
+        assert_eq!(at(&state, 16), Some(Verdict::Ended));
+        state.said_at = secs(5);
         state.closed_at = Some(secs(5));
         assert_eq!(at(&state, 5), None);
         state.stderr_closed = true;

@@ -19,8 +19,6 @@ const SAMPLES: &[(&str, DurabilityVerdict)] = &[
     ("ext4", DurabilityVerdict::FlushesSeen),
     ("tmpfs", DurabilityVerdict::NotDurable),
     ("xfs", DurabilityVerdict::FlushesSeen),
-    ("zfs-128k", DurabilityVerdict::FlushesSeen),
-    ("zfs-8k", DurabilityVerdict::FlushesSeen),
 ];
 
 /// Files that follow from a report, with their format and its width.
@@ -129,7 +127,13 @@ fn nobody_is_named() {
         for (file, ..) in DERIVED {
             let text = fs::read_to_string(root().join(name).join(file)).unwrap();
             for place in [
-                "/tmp", "/root", "/home", "/mnt", "/lab", "/share", "walprobe-samples",
+                "/tmp",
+                "/root",
+                "/home",
+                "/mnt",
+                "/lab",
+                "/share",
+                "walprobe-samples",
             ] {
                 assert!(!text.contains(place), "{name}/{file} has {place}");
             }

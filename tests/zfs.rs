@@ -58,7 +58,9 @@ fn main() -> ExitCode {
     let runs = {
         let machines = Arc::clone(&machines);
         Arc::new(Runs::new(move |sheet, index| {
-            ran(&machines.get(sheet.recipe.reads_per_s)?.join(job(sheet, index)))
+            ran(&machines
+                .get(sheet.recipe.reads_per_s)?
+                .join(job(sheet, index)))
         }))
     };
     let mut trials = Vec::new();
@@ -212,7 +214,13 @@ fn killed_and_cleaned(folder: &Path) -> Checked {
         fs::read_to_string(folder.join(name))
             .map_err(|error| format!("{}/{name}: {error}", folder.display()))
     };
-    let said = || format!("{}\n{}", text("clean").unwrap_or_default(), text("stderr").unwrap_or_default());
+    let said = || {
+        format!(
+            "{}\n{}",
+            text("clean").unwrap_or_default(),
+            text("stderr").unwrap_or_default()
+        )
+    };
     if text("killed-status")?.trim() != "137" {
         return Err(format!("it ended before it was killed: {}", said()).into());
     }

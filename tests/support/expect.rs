@@ -95,7 +95,11 @@ impl Expectation {
             let (fact, beginning) = fact.split_once('=').ok_or("on FACT=BEGINNING: ...")?;
             let only = Some((fact.to_owned(), beginning.to_owned()));
             let text = text.trim().to_owned();
-            return Self::parse(rest).map(|asked| Self { only, text, ..asked });
+            return Self::parse(rest).map(|asked| Self {
+                only,
+                text,
+                ..asked
+            });
         }
         let words = words(text)?;
         let mut words = words.iter().map(String::as_str);

@@ -188,7 +188,10 @@ txg      birth            state ndirty       nread        nwritten     reads    
         // It ends with 1: the kstat decides, and that one is empty.
         let failing = of(Some(PathBuf::from("/bin/false")));
         assert!(matches!(failing.finish(&pulse), Ok(false)));
-        assert!(matches!(of(Some(PathBuf::from("/bin/true"))).finish(&pulse), Ok(true)));
+        assert!(matches!(
+            of(Some(PathBuf::from("/bin/true"))).finish(&pulse),
+            Ok(true)
+        ));
 
         std::fs::write(file.path(), TXGS)?;
         std::thread::scope(|scope| {

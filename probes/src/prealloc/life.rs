@@ -138,7 +138,10 @@ impl Life {
             self.look(&file, length, free_before, "first-pass", seen)?;
             self.look(&file, length, free_before, "life", seen)?;
         }
-        if !self.maker.walk_timed(&file, "second-pass", Weights::even(0.0), lap)? {
+        if !self
+            .maker
+            .walk_timed(&file, "second-pass", Weights::even(0.0), lap)?
+        {
             return Ok(false);
         }
         if let Some(seen) = seen {

@@ -270,3 +270,55 @@ fn life(id: &str, old: &str, legs: &'static [Series]) -> Comparison {
         ..Comparison::judged(id, "life", BASELINE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Fact;
+
+    /// Parameter of each case of recycled segments, by its comparison.
+    fn of_recycled(record: Option<u64>, name: &str) -> BTreeMap<String, u64> {
+        let mut facts = Facts::default();
+        let mut put = |name: &str, value| {
+            let source = "test".to_owned();
+            let why = None;
+            facts
+                .target
+                .insert(name.to_owned(), Fact { value, source, why });
+        };
+        put("fs.in_place", json!("no"));
+        if let Some(bytes) = record {
+            put("zfs.recordsize_bytes", json!(bytes));
+        }
+        let request = Request {
+            profile: Profile::Normal,
+            segment_bytes: 16 << 20,
+            ..Request::default()
+        };
+        let groups = groups(&request, &facts);
+        let lives = groups.iter().filter(|g| g.compare[0].total.is_some());
+        lives
+            .filter_map(|group| {
+                let case = group.cases.iter().find(|c| c.name.ends_with("@cold"))?;
+                let id = group.compare.last()?.id.clone();
+                Some((id.to_string(), case.params.get(name)?.as_u64()?))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_record_is_opened_before_the_rest_is_reckoned() {
+        let of = |record, name| of_recycled(record, name).into_values().collect::<Vec<_>>();
+        // life-cold, life-cold-8k, life-standby.
+        assert_eq!(of(None, "opening_bytes"), [64 << 10, 8 << 10, 8 << 10]);
+        assert_eq!(
+            of(Some(8 << 10), "opening_bytes"),
+            [64 << 10, 8 << 10, 8 << 10]
+        );
+        assert_eq!(of(Some(128 << 10), "opening_bytes"), [128 << 10; 3]);
+        assert_eq!(of(None, "walked_bytes"), [1 << 20, 256 << 10, 128 << 10]);
+        let walked = of(Some(128 << 10), "walked_bytes");
+        assert_eq!(walked, [1 << 20, 256 << 10, 256 << 10]);
+        assert_eq!(of(Some(1 << 20), "walked_bytes"), [2 << 20; 3]);
+    }
+}

@@ -19,7 +19,10 @@ impl Weights {
         let share = |all: u64, part: u64| all as f64 / part.max(1) as f64;
         Self {
             opening_bytes,
-            rest: share(segment.saturating_sub(opening_bytes), walked - opening_bytes),
+            rest: share(
+                segment.saturating_sub(opening_bytes),
+                walked - opening_bytes,
+            ),
             mean: share(segment, walked),
         }
     }
