@@ -166,10 +166,12 @@ pub struct Ran {
     pub changed: Option<String>,
 }
 
+type Shared = Checked<Arc<Ran>>;
+
 /// Runs by file and number: each is made once in this process, when first asked for.
 pub struct Runs {
     make: Box<Make>,
-    made: Mutex<BTreeMap<(String, usize), Checked<Arc<Ran>>>>,
+    made: Mutex<BTreeMap<(String, usize), Shared>>,
 }
 
 impl Runs {
@@ -181,7 +183,7 @@ impl Runs {
         }
     }
 
-    fn get(&self, sheet: &Sheet, index: usize) -> Checked<Arc<Ran>> {
+    fn get(&self, sheet: &Sheet, index: usize) -> Shared {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         made.entry((sheet.name.clone(), index))
             .or_insert_with(|| (self.make)(sheet, index).map(Arc::new))

@@ -5,14 +5,10 @@
 //! block. `zpool sync POOL` (zpool-sync(8), for everybody) ends the group at once. Without it the
 //! group's state is read off the pool's kstat `txgs` until it is committed.
 
-use std::{
-    ffi::OsStr,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{ffi::OsStr, path::PathBuf, time::Duration};
 
 use crate::{
-    contract::{Pulse, Stop},
+    contract::{Clock, Pulse, Stop},
     facts::Facts,
     program::{Failure, Program, find},
 };
@@ -20,7 +16,7 @@ use crate::{
 /// `zpool sync` waits for two groups; on a slow pool a large one takes its time.
 const SYNC_LIMIT: Duration = Duration::from_secs(60);
 /// Without it: three groups, each begun after 5 s by itself.
-const GROUP_LIMIT: Duration = Duration::from_secs(20);
+const GROUP_LIMIT_NS: u64 = 20_000_000_000;
 const STEP: Duration = Duration::from_millis(50);
 
 /// What has to be done besides syncfs.
@@ -62,7 +58,7 @@ impl WriteOut {
     ///
     /// # Errors
     /// The run is to end.
-    pub fn finish(&self, pulse: &Pulse) -> Result<bool, Stop> {
+    pub fn finish(&self, clock: &dyn Clock, pulse: &Pulse) -> Result<bool, Stop> {
         let Self::Pool {
             name,
             zpool,
@@ -84,8 +80,8 @@ impl WriteOut {
         let Some(open) = open_group(&read()) else {
             return Ok(false);
         };
-        let from = Instant::now();
-        while from.elapsed() < GROUP_LIMIT {
+        let from = clock.now_ns();
+        while clock.now_ns() - from < GROUP_LIMIT_NS {
             if is_committed(&read(), open) {
                 return Ok(true);
             }
@@ -127,7 +123,7 @@ fn is_committed(text: &str, wanted: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Fact;
+    use crate::{engine::clock::Monotonic, report::Fact};
     use serde_json::json;
 
     const TXGS: &str = "\
@@ -184,12 +180,12 @@ txg      birth            state ndirty       nread        nwritten     reads    
             zpool,
             groups: file.path().to_owned(),
         };
-        let pulse = Pulse::default();
+        let (clock, pulse) = (Monotonic::new(), Pulse::default());
         // It ends with 1: the kstat decides, and that one is empty.
         let failing = of(Some(PathBuf::from("/bin/false")));
-        assert!(matches!(failing.finish(&pulse), Ok(false)));
+        assert!(matches!(failing.finish(&clock, &pulse), Ok(false)));
         assert!(matches!(
-            of(Some(PathBuf::from("/bin/true"))).finish(&pulse),
+            of(Some(PathBuf::from("/bin/true"))).finish(&clock, &pulse),
             Ok(true)
         ));
 
@@ -200,9 +196,9 @@ txg      birth            state ndirty       nread        nwritten     reads    
                 let later = TXGS.replace("O    ", "C    ");
                 std::fs::write(file.path(), later)
             });
-            let from = Instant::now();
-            assert!(matches!(of(None).finish(&pulse), Ok(true)));
-            assert!(from.elapsed() >= Duration::from_millis(150));
+            let from = clock.now_ns();
+            assert!(matches!(of(None).finish(&clock, &pulse), Ok(true)));
+            assert!(clock.now_ns() - from >= 150_000_000);
         });
         Ok(())
     }

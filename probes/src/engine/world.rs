@@ -137,7 +137,7 @@ impl Hooks for World<'_> {
         let before = self.counters.read();
         self.folder.syncfs()?;
         self.pulse.beat();
-        let written = self.write_out.finish(self.pulse)?;
+        let written = self.write_out.finish(self.clock, self.pulse)?;
         let synced = self.clock.now_ns();
         let (until, idle) = if self.counters.has_device() {
             let (last_moved, idle) = self.wait_idle();

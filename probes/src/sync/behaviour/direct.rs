@@ -10,7 +10,6 @@
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::{Duration, Instant},
 };
 
 use rustix::fs::OFlags;
@@ -33,7 +32,7 @@ pub(super) const BYTES: u64 = WRITES * WRITE_BYTES;
 /// Looks that make "no page was ever there" believable: on average one a write.
 const LEAST_LOOKS: u64 = WRITES;
 /// A cache that is written back by a timer (ZFS: 5 s) has not begun to when a pass took no longer.
-const BEFORE_WRITEBACK: Duration = Duration::from_secs(2);
+const BEFORE_WRITEBACK_NS: u64 = 2_000_000_000;
 
 /// See the module docs.
 pub(super) struct DirectReal {
@@ -132,20 +131,21 @@ impl DirectReal {
         file: &WalFile,
         content: &mut Buffer,
         lab: &mut Lab<'_>,
-        lap: &Lap<'_>,
+        lap: &mut Lap<'_>,
     ) -> Result<Seen, Stop> {
         let direct = WalFile::open(&self.folder, name, OFlags::DIRECT)?;
         pass(&direct, 0, content, lap)?;
         // Nothing older is on its way to the devices.
         lab.hooks.settle()?;
-        let (from, before) = (Instant::now(), lab.counters.read());
+        let before = lab.counters.read();
+        lap.start();
         let known = lab.counters.has_device();
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let watcher = scope.spawn(|| watch(file, &over));
             let outcome = pass(&direct, 1, content, lap);
             let wrote = lab.counters.read().since(&before).device_bytes_written;
-            let in_time = from.elapsed() < BEFORE_WRITEBACK;
+            let in_time = lap.since_mark_ns() < BEFORE_WRITEBACK_NS;
             over.store(true, Ordering::Relaxed);
             let mut seen = watcher.join().unwrap_or_default();
             // What stays need not be caught in the act.
