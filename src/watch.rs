@@ -21,8 +21,12 @@ const TICK: Duration = Duration::from_millis(100);
 pub const DYING: Duration = Duration::from_secs(2);
 /// What a child has between its last word and its end.
 const LINGERING: Duration = Duration::from_secs(2);
-/// What is waited for words of a child that has ended: others may hold its pipe.
-const DRAINING: Duration = Duration::from_millis(500);
+/// After so long without a word of a child that has ended there is none any more: others hold its
+/// pipe. On a busy machine its last words are on their way for a while, and without them a run that
+/// was done would count as broken.
+const DRAINING: Duration = Duration::from_secs(2);
+/// What is waited for the words of a child that has ended, also where others go on talking.
+const MOST_DRAINING: Duration = Duration::from_secs(60);
 /// A child this long silent that does not stop when asked hangs in a call: it would have
 /// said something every second.
 const HANGING: Duration = Duration::from_secs(4);
@@ -119,6 +123,9 @@ pub fn watch(
         let said = child.hear(TICK);
         let now = clock.lived();
         state.idle = said.is_none();
+        if said.is_some() {
+            state.said_at = now;
+        }
         match said {
             Some(Said::Line(line)) => match serde_json::from_slice::<Event>(&line) {
                 Ok(event) => {
@@ -173,6 +180,8 @@ pub fn watch(
 #[derive(Debug, Default)]
 struct State {
     heard_at: Duration,
+    /// When anything at all came from it.
+    said_at: Duration,
     last_word: Option<Ending>,
     last_word_at: Duration,
     closed_at: Option<Duration>,
@@ -225,7 +234,9 @@ impl State {
         let heard_all = self.closed_at.is_some() && self.stderr_closed;
         if let Some(at) = self.ended_at
             // A caller that is slow to take what was told has not heard the last of it.
-            && (heard_all || (self.idle && now > at + DRAINING))
+            && (heard_all
+                || (self.idle && now > at.max(self.said_at) + DRAINING)
+                || now > at + MOST_DRAINING)
         {
             return Some(Verdict::Ended);
         }

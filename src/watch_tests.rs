@@ -58,8 +58,17 @@ fn others_holding_its_pipe_do_not_keep_us() {
         idle: true,
         ..State::default()
     };
-    assert_eq!(at(&state, 5), None);
-    assert_eq!(at(&state, 6), Some(Verdict::Ended));
+    assert_eq!(at(&state, 7), None);
+    assert_eq!(at(&state, 8), Some(Verdict::Ended));
+    // Its last words, late on a busy machine, are heard; those of others end some time.
+    state.said_at = secs(8);
+    assert_eq!(at(&state, 10), None);
+    assert_eq!(at(&state, 11), Some(Verdict::Ended));
+    state.idle = false;
+    state.said_at = secs(66);
+    assert_eq!(at(&state, 65), None);
+    assert_eq!(at(&state, 66), Some(Verdict::Ended));
+    state.said_at = secs(5);
     state.closed_at = Some(secs(5));
     assert_eq!(at(&state, 5), None);
     state.stderr_closed = true;

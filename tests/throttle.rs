@@ -112,11 +112,8 @@ fn cold_chunks_wait_for_reads() -> Checked {
 
 fn recipe() -> Recipe {
     Recipe {
-        kind: Kind::Ext4,
         on: Base::Tmpfs,
-        mkfs: Vec::new(),
-        mount: None,
-        size_bytes: 512 << 20,
+        ..Recipe::new(Kind::Ext4).sized(512 << 20)
     }
 }
 

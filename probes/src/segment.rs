@@ -9,10 +9,12 @@ use crate::{
 };
 
 mod init;
+mod weights;
 
 use init::Watch;
 pub(crate) use init::posix;
 pub use init::{EMULATION_LIMIT_NS, Init, Made};
+pub use weights::Weights;
 
 /// Makes segments and walks them with new, incompressible content.
 pub struct Maker {
@@ -126,15 +128,15 @@ impl Maker {
         &mut self,
         file: &WalFile,
         leg: Series,
-        weight: f64,
+        weights: Weights,
         lap: &mut Lap<'_>,
     ) -> Result<bool, Fault> {
-        lap.leg(leg, weight);
         let mut at = 0;
         while at < self.walked_bytes {
             if lap.interrupted() {
                 return Ok(false);
             }
+            lap.leg(leg, weights.at(at));
             let page = self.next_content();
             lap.start();
             file.pwrite_all(page, at)?;
@@ -166,10 +168,10 @@ impl Maker {
         Ok(())
     }
 
-    /// How often the walked part stands for the segment.
+    /// How the walked part stands for the segment, after an opening of `bytes`.
     #[must_use]
-    pub fn weight(&self) -> f64 {
-        self.segment_bytes as f64 / self.walked_bytes as f64
+    pub fn weights(&self, bytes: u64) -> Weights {
+        Weights::new(self.segment_bytes, self.walked_bytes, bytes)
     }
 
     /// Share of the segment that is walked.

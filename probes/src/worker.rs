@@ -18,6 +18,7 @@ use crate::{
         rounds::{self, Limits},
         rows,
         schedule::{self, Share},
+        settle::WriteOut,
         world::{World, quiet_window},
     },
     event::Event,
@@ -237,7 +238,8 @@ fn groups(
         quiet,
         request.budget_bytes,
         tell,
-    );
+    )
+    .writing_out(WriteOut::of(facts));
     let mut prices = Prices::default();
     let mut known: Vec<Row> = Vec::new();
     let mut given_up = None;

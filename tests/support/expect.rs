@@ -10,10 +10,12 @@
 //! | `device 0.kind` | a device of the stack, by its place |
 //! | `finding wal_recycle.action`, `not_tested wal_recycle.reason_code` | what is said of a setting; `*` = all |
 //!
-//! Besides the row's own keys: `device_kib_per_op`, device KiB written for each operation.
-//! Operators: `= V`, `!= V`, `in V V...`, `between LOW HIGH` (both included), `<= N`, `>= N`; and,
-//! without a key, `present` and `absent`. Values: numbers, `true`, `false`, `null`, else text;
-//! `"..."` where text has blanks.
+//! Besides the row's own keys: `device_kib_per_op`, device KiB written for each operation, and
+//! `doubt_codes`, as in the CSV. A finding for one role is named `wal_recycle@standby`.
+//! Operators: `= V`, `!= V`, `in V V...`, `between LOW HIGH` (both included), `<= N`, `>= N`, `has WORD`
+//! of several; and, without a key, `present` and `absent`. Values: numbers, `true`, `false`, `null`,
+//! else text; `"..."` where text has blanks. `on FACT=BEGINNING: EXPECTATION` is asked only where
+//! that fact's text begins so.
 //!
 //! An expectation *holds*, *fails*, or *cannot* be asked (no such row, nothing measured). Only
 //! the first passes. A line turned round (`turned:`, see `sheet`) must fail: one that cannot be
@@ -30,6 +32,8 @@ use crate::document::Document;
 pub struct Expectation {
     /// What it is about.
     pub subject: Subject,
+    /// A fact, and how its text must begin for this to be asked at all.
+    only: Option<(String, String)>,
     test: Test,
     /// The line as written.
     pub text: String,
@@ -64,6 +68,7 @@ enum Test {
     Between(f64, f64),
     AtMost(f64),
     AtLeast(f64),
+    Has(String),
     Present,
     Absent,
 }
@@ -85,6 +90,17 @@ impl Expectation {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
+        if let Some(rest) = text.trim().strip_prefix("on ") {
+            let (fact, rest) = rest.split_once(": ").ok_or("on FACT=BEGINNING: ...")?;
+            let (fact, beginning) = fact.split_once('=').ok_or("on FACT=BEGINNING: ...")?;
+            let only = Some((fact.to_owned(), beginning.to_owned()));
+            let text = text.trim().to_owned();
+            return Self::parse(rest).map(|asked| Self {
+                only,
+                text,
+                ..asked
+            });
+        }
         let words = words(text)?;
         let mut words = words.iter().map(String::as_str);
         let first = words.next().ok_or("an empty expectation")?;
@@ -129,6 +145,7 @@ impl Expectation {
         }
         Ok(Self {
             subject,
+            only: None,
             test,
             text: text.trim().to_owned(),
         })
@@ -137,6 +154,14 @@ impl Expectation {
     /// Asks the report.
     #[must_use]
     pub fn ask(&self, document: &Document) -> Outcome {
+        if let Some((name, beginning)) = &self.only {
+            let fact = &document.json["targets"][0]["facts"][name]["value"];
+            match fact.as_str() {
+                Some(text) if text.starts_with(beginning.as_str()) => {}
+                Some(_) => return Outcome::Holds,
+                None => return Outcome::Cannot(format!("fact {name} is {fact}")),
+            }
+        }
         let found = self.subject.find(document);
         match self.test {
             Test::Absent if found.is_empty() => return Outcome::Holds,
@@ -223,6 +248,7 @@ impl Subject {
                     .and_then(|index| target["devices"].get(index))
                     .map(|device| vec![(format!("device {name}"), device)])
                     .unwrap_or_default(),
+                "finding" if name.contains('@') => listed("findings", "id", name),
                 "finding" => listed("findings", "setting", name),
                 "not_tested" => listed("not_tested", "setting", name),
                 _ => target["facts"]
@@ -253,6 +279,11 @@ fn resolve(place: &Value, keys: &[String]) -> Option<Value> {
             (Some(bytes), Some(ops)) => Value::from(bytes / ops / 1024.0),
             _ => Value::Null,
         });
+    }
+    if keys == ["doubt_codes"] {
+        let doubts = place["doubts"].as_array()?;
+        let codes: Vec<_> = doubts.iter().filter_map(|d| d["code"].as_str()).collect();
+        return Some(Value::from(codes.join(" ")));
     }
     keys.iter()
         .try_fold(place, |place, key| place.get(key))
@@ -289,6 +320,7 @@ impl Test {
             },
             ("<=", [most]) => Ok(Self::AtMost(number(most)?)),
             (">=", [least]) => Ok(Self::AtLeast(number(least)?)),
+            ("has", [Value::String(word)]) => Ok(Self::Has(word.clone())),
             ("present", []) => Ok(Self::Present),
             ("absent", []) => Ok(Self::Absent),
             _ => Err(format!("{operator} with {} values", values.len())),
@@ -306,6 +338,9 @@ impl Test {
             }
             Self::AtMost(most) => number.is_some_and(|number| number <= *most),
             Self::AtLeast(least) => number.is_some_and(|number| number >= *least),
+            Self::Has(word) => found
+                .as_str()
+                .is_some_and(|text| text.split(' ').any(|one| one == word)),
             Self::Present | Self::Absent => false,
         }
     }

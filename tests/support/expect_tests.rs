@@ -35,6 +35,10 @@ fn what_is_so_holds() {
         "finding wal_sync_method.action = keep",
         "finding *.action != change",
         "not_tested wal_init_zero.reason_code = time",
+        "on fs.type=ext: durability.verdict = flushes-seen",
+        // Asked of another filesystem only.
+        "on fs.type=zfs: durability.verdict = no-flush-seen",
+        "sync/commit/fdatasync.doubt_codes = \"\"",
     ] {
         assert_eq!(ask(text), Outcome::Holds, "{text}");
     }
@@ -133,4 +137,19 @@ fn each_line_has_its_trial() -> Result<(), String> {
         assert_eq!(Expectation::parse(text)?.subject.area(), area, "{text}");
     }
     Ok(())
+}
+
+#[test]
+fn one_of_several_words_and_a_condition_can_fail() {
+    for text in [
+        "sync/commit/fdatasync.doubt_codes has drift",
+        "durability.verdict has flushes",
+        "on fs.type=ext4: durability.verdict = not-durable",
+    ] {
+        assert!(matches!(ask(text), Outcome::Fails(_)), "{text}");
+    }
+    assert_eq!(ask("durability.verdict has flushes-seen"), Outcome::Holds);
+    let unknown = ask("on zfs.version=2: durability.verdict = flushes-seen");
+    assert!(matches!(unknown, Outcome::Cannot(_)));
+    assert!(Expectation::parse("on zfs.version: target.status = ok").is_err());
 }

@@ -4,7 +4,8 @@
 //! comma-separated list of means, turns it into a failure: a gate that must not
 //! pass by skipping sets it. The means: `loop` (root, loop devices, mount and the
 //! mkfs programs), `root` (only root), `debug` (a build with debug assertions, in
-//! which the pause points exist), `blkio` (the block-I/O controller of cgroup v1).
+//! which the pause points exist), `blkio` (the block-I/O controller of cgroup v1), `zfs` (qemu and
+//! the image that `tests/lab/build` makes).
 
 use std::env;
 use std::fmt::Display;

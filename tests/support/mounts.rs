@@ -97,6 +97,8 @@ impl Mounted {
                 );
                 self.mount("overlay", "overlay", &point, Some(&join(&layers, options)))
             }
+            // `possible` refused it.
+            Kind::Zfs => Err("ZFS is made in the lab".to_owned()),
             Kind::Ext4 | Kind::Xfs | Kind::Btrfs => {
                 let device = self.make_device(recipe)?;
                 self.mount(recipe.kind.name(), &device, &point, options)
@@ -295,6 +297,7 @@ fn possible(recipe: &Recipe) -> Checked {
         Kind::Xfs => means::tool("mkfs.xfs").map(drop),
         Kind::Btrfs => means::tool("mkfs.btrfs").map(drop),
         Kind::Tmpfs => Ok(()),
+        Kind::Zfs => Err("ZFS is made in the lab".into()),
     }
 }
 

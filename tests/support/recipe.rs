@@ -16,6 +16,10 @@ pub struct Recipe {
     pub mount: Option<String>,
     /// Size of the image, or of the tmpfs.
     pub size_bytes: u64,
+    /// ZFS: properties of the dataset, as `recordsize=8k`.
+    pub properties: Vec<String>,
+    /// ZFS: how many reads a second the disk gives; none: what it can.
+    pub reads_per_s: Option<u32>,
 }
 
 /// A filesystem type.
@@ -31,6 +35,8 @@ pub enum Kind {
     Tmpfs,
     /// Over an ext4 on a loop device.
     Overlay,
+    /// A dataset of a pool in an emulated machine, see `lab`.
+    Zfs,
 }
 
 /// What an image lies on.
@@ -58,6 +64,8 @@ impl Recipe {
             mkfs: Vec::new(),
             mount: None,
             size_bytes: SIZE_BYTES,
+            properties: Vec::new(),
+            reads_per_s: None,
         }
     }
 
@@ -93,6 +101,7 @@ impl Kind {
             Self::Btrfs => "btrfs",
             Self::Tmpfs => "tmpfs",
             Self::Overlay => "overlay",
+            Self::Zfs => "zfs",
         }
     }
 
@@ -105,6 +114,7 @@ impl Kind {
             Self::Btrfs,
             Self::Tmpfs,
             Self::Overlay,
+            Self::Zfs,
         ]
         .into_iter()
         .find(|kind| kind.name() == name)
@@ -119,6 +129,7 @@ impl Kind {
             Self::Btrfs => 0x9123_683e,
             Self::Tmpfs => 0x0102_1994,
             Self::Overlay => 0x794c_7630,
+            Self::Zfs => 0x2fc1_2fc1,
         }
     }
 }

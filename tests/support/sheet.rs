@@ -3,11 +3,14 @@
 //!
 //! ```text
 //! # A comment.
-//! filesystem: ext4                    ext4, xfs, btrfs, tmpfs, overlay
+//! filesystem: ext4                    ext4, xfs, btrfs, tmpfs, overlay, zfs
 //! mkfs: -b 1024                       optional; further arguments of mkfs
 //! mount: barrier=0                    optional; mount options
 //! on: tmpfs                           optional; the image lies in memory
 //! size: 600                           optional; MiB
+//! recordsize: 8k                      zfs, optional
+//! properties: sync=disabled quota=1G  zfs, optional; further properties of the dataset
+//! reads a second: 100                 zfs, optional; what the pool's disk gives at most
 //!
 //! run: all --profile quick            the first run; needs no name
 //! durability.verdict = flushes-seen   one expectation a line, see `expect`
@@ -157,6 +160,14 @@ fn head_line(recipe: &mut Recipe, key: &str, values: Vec<String>) -> Result<(), 
         ("mkfs", [_, ..]) => recipe.mkfs = values,
         ("mount", [options]) => recipe.mount = Some(options.clone()),
         ("on", [base]) if base == "tmpfs" => recipe.on = Base::Tmpfs,
+        ("recordsize", [size]) if recipe.kind == Kind::Zfs => {
+            recipe.properties.push(format!("recordsize={size}"));
+        }
+        ("properties", [_, ..]) if recipe.kind == Kind::Zfs => recipe.properties.extend(values),
+        ("reads a second", [number]) if recipe.kind == Kind::Zfs => {
+            let number = number.parse().map_err(|_| "reads a second is no number")?;
+            recipe.reads_per_s = Some(number);
+        }
         ("size", [mib]) => {
             let mib: u64 = mib.parse().map_err(|_| "size is not a number of MiB")?;
             recipe.size_bytes = mib << 20;
@@ -198,6 +209,21 @@ turned: recycle/life-cold/recycle+zero.cold = proven
         assert_eq!(sheet.runs[0].turned.len(), 1);
         assert_eq!(sheet.runs[1].name, "warm");
         assert_eq!(areas(&sheet.runs[1].turned), BTreeSet::from(["recycle"]));
+        Ok(())
+    }
+
+    #[test]
+    fn a_dataset_has_properties_and_its_disk_a_limit() -> Result<(), String> {
+        let head = "filesystem: zfs\nrecordsize: 8k\nproperties: sync=disabled quota=1G\nreads a second: 10\n";
+        let (_, rest) = TEXT.split_once("\n\n").unwrap_or_default();
+        let sheet = Sheet::parse("zfs", &format!("{head}{rest}"))?;
+        assert_eq!(
+            sheet.recipe.properties,
+            ["recordsize=8k", "sync=disabled", "quota=1G"]
+        );
+        assert_eq!(sheet.recipe.reads_per_s, Some(10));
+        let elsewhere = TEXT.replace("mkfs: -b 1024", "recordsize: 8k");
+        assert!(Sheet::parse("x", &elsewhere).is_err());
         Ok(())
     }
 

@@ -13,6 +13,7 @@ pub mod lap;
 pub mod rounds;
 pub mod rows;
 pub mod schedule;
+pub mod settle;
 pub mod sizing;
 pub mod tally;
 pub mod world;

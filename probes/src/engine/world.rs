@@ -2,9 +2,8 @@
 
 use crate::{
     contract::{Clock, Counters, Counts, Hooks, Pulse, Quiet, Settled, Stop},
-    engine::counters::SysCounters,
+    engine::{counters::SysCounters, settle::WriteOut},
     event::Event,
-    program::Failure,
     scratch::Scratch,
 };
 
@@ -26,6 +25,7 @@ pub struct World<'a> {
     clock: &'a dyn Clock,
     pulse: &'a Pulse,
     quiet: Quiet,
+    write_out: WriteOut,
     budget: u64,
     charged: u64,
     origin: Counts,
@@ -50,12 +50,19 @@ impl<'a> World<'a> {
             clock,
             pulse,
             quiet,
+            write_out: WriteOut::Syncfs,
             budget: budget - budget / KEEP_SHARE,
             charged: 0,
             origin: counters.read(),
             origin_ns: clock.now_ns(),
             tell,
         }
+    }
+
+    /// The same, where the filesystem needs more than syncfs to write out what it put off.
+    #[must_use]
+    pub fn writing_out(self, write_out: WriteOut) -> Self {
+        Self { write_out, ..self }
     }
 
     /// Bytes written so far: the devices' count less the background rate, and at least what was charged.
@@ -137,13 +144,8 @@ impl Hooks for World<'_> {
         let from = self.clock.now_ns();
         let before = self.counters.read();
         self.scratch.syncfs()?;
-        if let Some(Ok(dataset)) = self.scratch.cold().held() {
-            dataset.sync(self.pulse).map_err(|failure| match failure {
-                Failure::Interrupted => Stop::Interrupted,
-                Failure::Told(why) => Stop::Skip("need-tool", why),
-            })?;
-        }
         self.pulse.beat();
+        let written = self.write_out.finish(self.clock, self.pulse)?;
         let synced = self.clock.now_ns();
         let (until, idle, busy) = if self.counters.has_device() {
             let (last_moved, idle, busy) = self.wait_idle();
@@ -155,7 +157,7 @@ impl Hooks for World<'_> {
         Ok(Settled {
             ns: until - from,
             device_bytes: moved.device_bytes_written,
-            idle,
+            idle: idle && written,
             busy,
         })
     }

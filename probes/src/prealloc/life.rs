@@ -13,7 +13,7 @@ use crate::{
     contract::{Fault, Lab, Observations, Series, Stop, Trial},
     engine::lap::Lap,
     files::WalFile,
-    segment::{EMULATION_LIMIT_NS, Init, Made, Maker},
+    segment::{EMULATION_LIMIT_NS, Init, Made, Maker, Weights},
     sys::errno,
 };
 
@@ -127,8 +127,8 @@ impl Life {
             let gone = free_before.saturating_sub(free_bytes(&self.maker)?);
             inspect::created(&file, length, gone, lap.pulse(), seen)?;
         }
-        let weight = self.maker.weight();
-        if !self.maker.walk_timed(&file, "first-pass", weight, lap)? {
+        let weights = self.maker.weights(self.maker.commit_bytes);
+        if !self.maker.walk_timed(&file, "first-pass", weights, lap)? {
             return Ok(false);
         }
         lap.life("life");
@@ -138,7 +138,10 @@ impl Life {
             self.look(&file, length, free_before, "first-pass", seen)?;
             self.look(&file, length, free_before, "life", seen)?;
         }
-        if !self.maker.walk_timed(&file, "second-pass", 0.0, lap)? {
+        if !self
+            .maker
+            .walk_timed(&file, "second-pass", Weights::even(0.0), lap)?
+        {
             return Ok(false);
         }
         if let Some(seen) = seen {

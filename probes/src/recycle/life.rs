@@ -17,7 +17,7 @@ use crate::{
         walk::{Pattern, Walk},
     },
     report::ColdProof,
-    segment::{Init, Maker},
+    segment::{Init, Maker, Weights},
 };
 
 /// One operation is one life. A recycled segment was written before, and goes on to be the old one
@@ -32,6 +32,7 @@ pub(super) struct Life {
     tmp: String,
     maker: Maker,
     walk: Walk,
+    weights: Weights,
     reader: Option<Reader>,
     in_child: bool,
 }
@@ -53,6 +54,7 @@ impl Life {
             0 => None,
             bytes => Some(Reader::open(bytes, lab)?),
         };
+        let weights = maker.weights(number(case, "opening_bytes"));
         let cold = case.method().ends_with("@cold");
         let olds = match init {
             Some(_) => None,
@@ -73,6 +75,7 @@ impl Life {
             tmp: format!("tmp-recycle-{}", case.name),
             maker,
             walk,
+            weights,
             reader,
             in_child,
         })
@@ -94,7 +97,7 @@ impl Life {
             }
         }
         let file = WalFile::open(self.maker.folder(), &self.name, OFlags::empty())?;
-        let whole = self.walk.timed(&file, "commit", self.maker.weight(), lap)?;
+        let whole = self.walk.timed(&file, "commit", self.weights, lap)?;
         drop(file);
         if whole {
             lap.life("life");

@@ -16,7 +16,7 @@ use crate::{
         walk::{Pattern, Walk},
     },
     report::ColdProof,
-    segment::{Init, Maker},
+    segment::{Init, Maker, Weights},
 };
 
 /// Commits into the segment before the prefetched one, while that is read ahead.
@@ -146,13 +146,13 @@ impl Trial for Overwrite {
                 olds.pass();
                 lap.leg(AHEAD, 0.0);
                 next.advise(Advice::WillNeed)?;
-                if !self.walk.timed(&first, AHEAD, 0.0, lap)? {
+                if !self.walk.timed(&first, AHEAD, Weights::even(0.0), lap)? {
                     return Ok(());
                 }
                 next
             }
         };
-        self.walk.timed(&file, "commit", 1.0, lap)?;
+        self.walk.timed(&file, "commit", Weights::even(1.0), lap)?;
         lap.leg("", 0.0);
         Ok(())
     }

@@ -41,6 +41,7 @@ pub(super) fn groups(request: &Request, facts: &Facts) -> Vec<Group> {
         request,
         lives_again: child::is_needed(request, facts),
         copies: facts.text("fs.in_place") == Some("no"),
+        record: facts.number("zfs.recordsize_bytes").unwrap_or(0),
     };
     let asked = |default: u64| {
         let bytes = request.commit_bytes.unwrap_or(default);
@@ -88,6 +89,8 @@ struct Plan<'r> {
     copies: bool,
     /// A file becomes cold by being written, not by being dropped.
     lives_again: bool,
+    /// What is read at once where a part of it is written; 0 where that is a block. Bytes.
+    record: u64,
 }
 
 impl Plan<'_> {
@@ -112,7 +115,17 @@ impl Plan<'_> {
             Pattern::Pages(commit) | Pattern::Bulk(commit) => commit,
             Pattern::Chunks => PAGE_BYTES,
         };
-        wanted.max(piece).min(segment) / piece * piece
+        // One record for the opening and one that stands for the others, at least.
+        let least = piece.max(2 * self.record);
+        wanted.max(least).min(segment) / piece * piece
+    }
+
+    /// What is walked before the walked part stands for the rest of a segment.
+    fn opening(&self, pattern: Pattern) -> u64 {
+        match pattern {
+            Pattern::Pages(commit) | Pattern::Bulk(commit) => commit.max(self.record),
+            Pattern::Chunks => PAGE_BYTES.max(self.record),
+        }
     }
 
     /// One comparison while the old segments are warm and one while they are cold. A new segment has
@@ -194,6 +207,7 @@ impl Plan<'_> {
         };
         let mut params = self.params(pattern, walked);
         params.insert("segment_bytes", json!(segment));
+        params.insert("opening_bytes", json!(self.opening(pattern)));
         let cold = name.ends_with("@cold");
         let mut files = 1;
         if init.is_none() {
@@ -327,5 +341,57 @@ fn life(id: &str, old: &str, legs: &'static [Series]) -> Comparison {
             .map(|(row, own)| (row.to_owned(), own.to_owned()))
             .to_vec(),
         ..Comparison::judged(id, "life", BASELINE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Fact;
+
+    /// Parameter of each case of recycled segments, by its comparison.
+    fn of_recycled(record: Option<u64>, name: &str) -> BTreeMap<String, u64> {
+        let mut facts = Facts::default();
+        let mut put = |name: &str, value| {
+            let source = "test".to_owned();
+            let why = None;
+            facts
+                .target
+                .insert(name.to_owned(), Fact { value, source, why });
+        };
+        put("fs.in_place", json!("no"));
+        if let Some(bytes) = record {
+            put("zfs.recordsize_bytes", json!(bytes));
+        }
+        let request = Request {
+            profile: Profile::Normal,
+            segment_bytes: 16 << 20,
+            ..Request::default()
+        };
+        let groups = groups(&request, &facts);
+        let lives = groups.iter().filter(|g| g.compare[0].total.is_some());
+        lives
+            .filter_map(|group| {
+                let case = group.cases.iter().find(|c| c.name.ends_with("@cold"))?;
+                let id = group.compare.last()?.id.clone();
+                Some((id.to_string(), case.params.get(name)?.as_u64()?))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_record_is_opened_before_the_rest_is_reckoned() {
+        let of = |record, name| of_recycled(record, name).into_values().collect::<Vec<_>>();
+        // life-cold, life-cold-8k, life-standby.
+        assert_eq!(of(None, "opening_bytes"), [64 << 10, 8 << 10, 8 << 10]);
+        assert_eq!(
+            of(Some(8 << 10), "opening_bytes"),
+            [64 << 10, 8 << 10, 8 << 10]
+        );
+        assert_eq!(of(Some(128 << 10), "opening_bytes"), [128 << 10; 3]);
+        assert_eq!(of(None, "walked_bytes"), [1 << 20, 256 << 10, 128 << 10]);
+        let walked = of(Some(128 << 10), "walked_bytes");
+        assert_eq!(walked, [1 << 20, 256 << 10, 256 << 10]);
+        assert_eq!(of(Some(1 << 20), "walked_bytes"), [2 << 20; 3]);
     }
 }

@@ -10,6 +10,7 @@ use crate::{
         chunks::{self, Piece},
         number,
     },
+    segment::Weights,
     sys::buffer::{Buffer, stamp},
 };
 
@@ -99,15 +100,16 @@ impl Walk {
         &mut self,
         file: &WalFile,
         leg: Series,
-        weight: f64,
+        weights: Weights,
         lap: &mut Lap<'_>,
     ) -> Result<bool, Fault> {
-        lap.leg(leg, weight);
         for at in 0..self.pieces.len() {
             if lap.interrupted() {
                 return Ok(false);
             }
             let piece = self.pieces[at];
+            // By its last byte: what a piece touches first is what it may have to read.
+            lap.leg(leg, weights.at(piece.at + piece.bytes - 1));
             let data = self.next_content(piece);
             lap.start();
             file.pwrite_all(data, piece.at)?;
@@ -122,7 +124,7 @@ impl Walk {
             lap.synced(u64::from(!self.bulk));
         }
         if self.bulk {
-            lap.leg(FINISH, weight);
+            lap.leg(FINISH, weights.mean());
             lap.start();
             file.fdatasync()?;
             lap.mark("sync");

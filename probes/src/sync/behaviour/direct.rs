@@ -3,6 +3,9 @@
 //!
 //! A page that went through the cache is there afterwards, or was there for as long as its writeback
 //! took: btrfs throws it out again. So another thread looks on while the writes are made.
+//!
+//! A filesystem with a cache of its own (ZFS) leaves no page in any case. There the devices tell: what
+//! was written past a cache has reached them when the call returns, without a sync.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -15,19 +18,21 @@ use serde_json::{Value, json};
 use crate::{
     contract::{Lab, Observations, Stop, Study},
     engine::lap::Lap,
-    files::WalFile,
+    files::{PAGE_BYTES, WalFile},
     folder::Folder,
     sys::{advise, buffer::Buffer, errno, residency, statx},
 };
 
-/// Bytes a write.
-pub(super) const WRITE_BYTES: u64 = 4096;
+/// Bytes a write: a page of WAL.
+pub(super) const WRITE_BYTES: u64 = PAGE_BYTES;
 /// Writes of a pass.
 pub(super) const WRITES: u64 = 64;
 /// What is written.
 pub(super) const BYTES: u64 = WRITES * WRITE_BYTES;
 /// Looks that make "no page was ever there" believable: on average one a write.
 const LEAST_LOOKS: u64 = WRITES;
+/// A cache that is written back by a timer (ZFS: 5 s) has not begun to when a pass took no longer.
+const BEFORE_WRITEBACK_NS: u64 = 2_000_000_000;
 
 /// See the module docs.
 pub(super) struct DirectReal {
@@ -59,13 +64,19 @@ struct Seen {
     most: u64,
     /// How often somebody looked.
     looks: u64,
+    /// What the devices wrote until the last write returned; none where that cannot be known.
+    device_bytes: Option<u64>,
 }
 
 /// From the pages that were there after plain writes, and what was seen of direct ones. Where plain
-/// writes leave no page, the filesystem has a cache of its own that nobody can ask.
+/// writes leave no page, the filesystem has a cache of its own, and the devices must tell.
 const fn kind(plain: Option<u64>, direct: Seen) -> Kind {
     match plain {
-        None | Some(0) => Kind::Unknown,
+        None | Some(0) => match direct.device_bytes {
+            Some(bytes) if bytes >= BYTES => Kind::Real,
+            Some(bytes) if bytes < BYTES / 4 => Kind::Buffered,
+            _ => Kind::Unknown,
+        },
         Some(_) if direct.most > 0 => Kind::Buffered,
         Some(_) if direct.looks >= LEAST_LOOKS => Kind::Real,
         Some(_) => Kind::Unknown,
@@ -93,11 +104,12 @@ impl Study for DirectReal {
         let mut put = |name: &str, value: Value| seen.insert(name.to_owned(), value);
         let mut content = Buffer::new(WRITE_BYTES as usize, WRITE_BYTES as usize);
         content.fill_incompressible(lab.request.seed);
-        match self.write(name, &file, &mut content, lap) {
+        match self.write(name, &file, &mut content, lab, lap) {
             Ok(direct) => {
                 put("direct", json!(kind(plain, direct).as_str()));
                 put("most_resident_pages", json!(direct.most));
                 put("looks", json!(direct.looks));
+                put("device_bytes", json!(direct.device_bytes));
             }
             Err(Stop::Fault(fault)) => {
                 put("direct", json!("refused"));
@@ -118,18 +130,27 @@ impl DirectReal {
         name: &str,
         file: &WalFile,
         content: &mut Buffer,
-        lap: &Lap<'_>,
+        lab: &mut Lab<'_>,
+        lap: &mut Lap<'_>,
     ) -> Result<Seen, Stop> {
         let direct = WalFile::open(&self.folder, name, OFlags::DIRECT)?;
         pass(&direct, 0, content, lap)?;
+        // Nothing older is on its way to the devices.
+        lab.hooks.settle()?;
+        let before = lab.counters.read();
+        lap.start();
+        let known = lab.counters.has_device();
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let watcher = scope.spawn(|| watch(file, &over));
             let outcome = pass(&direct, 1, content, lap);
+            let wrote = lab.counters.read().since(&before).device_bytes_written;
+            let in_time = lap.since_mark_ns() < BEFORE_WRITEBACK_NS;
             over.store(true, Ordering::Relaxed);
             let mut seen = watcher.join().unwrap_or_default();
             // What stays need not be caught in the act.
             seen.most = seen.most.max(resident(file).unwrap_or(0));
+            seen.device_bytes = (known && in_time).then_some(wrote);
             outcome.map(|()| seen)
         })
     }
@@ -168,7 +189,31 @@ mod tests {
     use super::*;
 
     const fn seen(most: u64, looks: u64) -> Seen {
-        Seen { most, looks }
+        Seen {
+            most,
+            looks,
+            device_bytes: None,
+        }
+    }
+
+    #[test]
+    fn where_no_page_is_kept_the_devices_tell() {
+        let wrote = |device_bytes| Seen {
+            device_bytes,
+            ..seen(0, 1000)
+        };
+        for plain in [None, Some(0)] {
+            assert_eq!(kind(plain, wrote(Some(BYTES + 4096))), Kind::Real);
+            assert_eq!(kind(plain, wrote(Some(0))), Kind::Buffered);
+            assert_eq!(kind(plain, wrote(Some(BYTES / 2))), Kind::Unknown);
+            assert_eq!(kind(plain, wrote(None)), Kind::Unknown);
+        }
+        // Where pages are kept they decide: a cache may be written through.
+        let through = Seen {
+            device_bytes: Some(BYTES),
+            ..seen(1, 1000)
+        };
+        assert_eq!(kind(Some(WRITES), through), Kind::Buffered);
     }
 
     #[test]
