@@ -156,7 +156,7 @@ impl Study for Check {
             seen.insert("nfs_writes".to_owned(), json!(sent.writes));
             seen.insert("nfs_commits".to_owned(), json!(sent.commits));
         }
-        drop(file);
+        file.close()?;
         folder.unlink(name)?;
         Ok(())
     }

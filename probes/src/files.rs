@@ -120,6 +120,17 @@ impl WalFile {
         )
     }
 
+    /// close(2). Filesystems that write back at close (NFS, quotas, user-space programs) tell here
+    /// what no write told; the server takes it as it takes a failed fsync. The descriptor is
+    /// gone whatever is answered.
+    ///
+    /// # Errors
+    /// The call that failed.
+    pub fn close(self) -> Result<(), Fault> {
+        let Self { fd, name } = self;
+        nix::unistd::close(fd).map_err(|errno| Fault::new("close", errno as i32, &name))
+    }
+
     /// fsync(2), EINTR retried.
     ///
     /// # Errors
@@ -187,11 +198,21 @@ impl WalFile {
 /// # Errors
 /// The call that failed.
 pub fn durable_rename(folder: &Folder, old: &str, new: &str) -> Result<(), Fault> {
-    WalFile::open(folder, old, OFlags::empty())?.fsync()?;
+    synced(folder, old)?;
     pause::here("renaming");
     folder.rename(old, new)?;
-    WalFile::open(folder, new, OFlags::empty())?.fsync()?;
+    synced(folder, new)?;
     folder.sync_dir()
+}
+
+/// Opens, syncs and closes (fsync_fname, and durable_rename's own of the new name).
+///
+/// # Errors
+/// The call that failed.
+pub fn synced(folder: &Folder, name: &str) -> Result<(), Fault> {
+    let file = WalFile::open(folder, name, OFlags::empty())?;
+    file.fsync()?;
+    file.close()
 }
 
 /// Unlinks and makes that durable.

@@ -94,7 +94,7 @@ impl Maker {
             return Ok(made);
         };
         file.fsync()?;
-        drop(file);
+        file.close()?;
         lap.mark("sync");
         durable_rename(&self.folder, tmp, name)?;
         lap.mark("rename");
@@ -113,7 +113,7 @@ impl Maker {
         let file = WalFile::create(&self.folder, tmp)?;
         self.init(&file, init, Watch::Pulse(pulse))?;
         file.fsync()?;
-        drop(file);
+        file.close()?;
         durable_rename(&self.folder, tmp, name)
     }
 

@@ -84,7 +84,7 @@ impl Life {
         }
         let file = WalFile::open(self.maker.folder(), &self.name, OFlags::empty())?;
         let whole = self.walk.timed(&file, "commit", self.maker.weight(), lap)?;
-        drop(file);
+        file.close()?;
         if whole {
             lap.life("life");
         }

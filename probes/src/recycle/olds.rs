@@ -51,6 +51,7 @@ impl Olds {
             maker.create(Init::ZeroFill, &tmp, name, lab.pulse)?;
             let file = WalFile::open(maker.folder(), name, OFlags::empty())?;
             walk.untimed(&file, in_place, lab.pulse)?;
+            file.close()?;
         }
         lab.hooks.settle()?;
         Ok(Self {

@@ -127,12 +127,13 @@ impl Trial for Overwrite {
                 if !self.walk.timed(&first, AHEAD, 0.0, lap)? {
                     return Ok(());
                 }
+                first.close()?;
                 next
             }
         };
         self.walk.timed(&file, "commit", 1.0, lap)?;
         lap.leg("", 0.0);
-        Ok(())
+        file.close()
     }
 
     fn observe(

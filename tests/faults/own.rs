@@ -1,0 +1,254 @@
+//! The test filesystem itself: it does what its script says, seen through system calls.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use libtest_mimic::Trial;
+use rustix::fs::{FallocateFlags, StatVfs};
+use rustix::io::Errno;
+use walprobe_faultfs::{CONTROL, Call, Counts};
+use walprobe_probes::files::{O_DSYNC, O_SYNC};
+use walprobe_test_support::{Checked, trial};
+
+use crate::place::Place;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("own::what_a_crash_leaves", what_a_crash_leaves),
+        trial("own::methods_are_told_apart", methods_are_told_apart),
+        trial("own::records_are_read_first", records_are_read_first),
+        trial(
+            "own::full_is_told_where_it_should",
+            full_is_told_where_it_should,
+        ),
+        trial("own::sizes_are_as_told", sizes_are_as_told),
+        trial(
+            "own::a_device_gets_what_is_synced",
+            a_device_gets_what_is_synced,
+        ),
+    ]
+}
+
+fn open(place: &Place, name: &str, flags: rustix::fs::OFlags) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(place.point().join(name))
+}
+
+fn is(
+    what: &str,
+    found: impl PartialEq + std::fmt::Debug,
+    wanted: impl std::fmt::Debug,
+) -> Checked
+where
+{
+    let (found_text, wanted_text) = (format!("{found:?}"), format!("{wanted:?}"));
+    if found_text == wanted_text {
+        return Ok(());
+    }
+    Err(format!("{what}: {found_text}, not {wanted_text}").into())
+}
+
+fn code<T>(result: io::Result<T>) -> Option<Errno> {
+    result.err().and_then(|error| Errno::from_io_error(&error))
+}
+
+fn what_a_crash_leaves() -> Checked {
+    let none = rustix::fs::OFlags::empty();
+    let place = Place::new("lie fdatasync\n", false)?;
+    let content = |name: &str| place.faultfs.durable().remove(Path::new(name));
+    let file = open(&place, "a", none)?;
+    file.write_all_at(b"first", 0)?;
+    is("no sync", content("a"), None::<Vec<u8>>)?;
+    file.sync_all()?;
+    is(
+        "a name without its directory",
+        content("a"),
+        None::<Vec<u8>>,
+    )?;
+    File::open(place.point())?.sync_all()?;
+    is("synced", content("a"), Some(b"first".to_vec()))?;
+    file.write_all_at(b"SECOND", 0)?;
+    file.sync_data()?;
+    is("after a lie", content("a"), Some(b"first".to_vec()))?;
+    let live = place.faultfs.live(Path::new("a"));
+    is("what is there", live, Some(b"SECOND".to_vec()))?;
+    file.set_len(2)?;
+    file.sync_all()?;
+    is("cut", content("a"), Some(b"SE".to_vec()))?;
+    fs::rename(place.point().join("a"), place.point().join("b"))?;
+    is(
+        "a rename without its directory",
+        content("b"),
+        None::<Vec<u8>>,
+    )?;
+    File::open(place.point())?.sync_all()?;
+    is("renamed", content("b"), Some(b"SE".to_vec()))?;
+    is("the old name", content("a"), None::<Vec<u8>>)?;
+    drop(file);
+    Ok(place.undo()?)
+}
+
+/// What was counted between two looks.
+fn between(before: &Counts, after: &Counts, call: Call) -> u64 {
+    after.of(call) - before.of(call)
+}
+
+fn methods_are_told_apart() -> Checked {
+    let place = Place::new("", false)?;
+    let syncs = [Call::Fdatasync, Call::Fsync, Call::Odsync, Call::Osync];
+    for (flags, by_write) in [
+        (rustix::fs::OFlags::empty(), [0, 0, 0, 0]),
+        (O_DSYNC, [0, 0, 1, 0]),
+        (O_SYNC, [0, 0, 0, 1]),
+    ] {
+        let file = open(&place, "a", flags)?;
+        let counted = |work: &dyn Fn() -> io::Result<()>| -> io::Result<[u64; 4]> {
+            let before = place.faultfs.counts();
+            work()?;
+            let after = place.faultfs.counts();
+            Ok(syncs.map(|call| between(&before, &after, call)))
+        };
+        let write = counted(&|| file.write_all_at(&[1; 8192], 0))?;
+        is("a write", write, by_write)?;
+        is("fdatasync", counted(&|| file.sync_data())?, [1, 0, 0, 0])?;
+        is("fsync", counted(&|| file.sync_all())?, [0, 1, 0, 0])?;
+        // One record of the largest size comes in one piece.
+        let before = place.faultfs.counts();
+        file.write_all_at(&vec![1; MIB as usize], 0)?;
+        is(
+            "1 MiB",
+            between(&before, &place.faultfs.counts(), Call::Write),
+            1,
+        )?;
+    }
+    Ok(place.undo()?)
+}
+
+fn records_are_read_first() -> Checked {
+    for record in [4 * KIB, 128 * KIB, MIB] {
+        let place = Place::new(&format!("record {}KiB", record / KIB), false)?;
+        let file = open(&place, "a", rustix::fs::OFlags::empty())?;
+        let reads = || place.faultfs.counts().record_reads_for_write;
+        file.write_all_at(&vec![1; 4 * record as usize], 0)?;
+        file.sync_all()?;
+        is("a new file", reads(), 0)?;
+        let mut control = OpenOptions::new()
+            .write(true)
+            .open(place.point().join(CONTROL))?;
+        control.write_all(b"drop")?;
+        file.write_all_at(&vec![1; record as usize], record)?;
+        is("a whole record", reads(), 0)?;
+        file.write_all_at(&[1; 512], 0)?;
+        is("a part of a cold one", reads(), 1)?;
+        file.write_all_at(&[1; 512], 512)?;
+        is("it is warm then", reads(), 1)?;
+        file.write_all_at(&vec![1; record as usize], 2 * record + 512)?;
+        is("parts of two", reads(), 3)?;
+        file.write_all_at(&[1; 512], 4 * record)?;
+        is("behind the end", reads(), 3)?;
+        let mut text = String::new();
+        File::open(place.point().join(CONTROL))?.read_to_string(&mut text)?;
+        if !text.contains("record-reads-for-write 3\n") {
+            return Err(format!("the control file says {text}").into());
+        }
+        drop((file, control));
+        place.undo()?;
+    }
+    Ok(())
+}
+
+fn full_is_told_where_it_should() -> Checked {
+    for (full, at) in [("write", 0), ("sync", 1), ("close", 2)] {
+        let place = Place::new(&format!("size 64KiB\nfull {full}"), false)?;
+        let file = open(&place, "a", rustix::fs::OFlags::empty())?;
+        let told = [
+            code(file.write_all_at(&[1; 128 << 10], 0)),
+            code(file.sync_all()),
+            code(nix::unistd::close(file).map_err(io::Error::from)),
+        ];
+        for (place, told) in told.into_iter().enumerate() {
+            is(
+                &format!("{full}, call {place}"),
+                told,
+                (place == at).then_some(Errno::NOSPC),
+            )?;
+        }
+        place.undo()?;
+    }
+    let place = Place::new("size 64KiB", false)?;
+    let file = open(&place, "a", rustix::fs::OFlags::empty())?;
+    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, 64 * KIB)?;
+    is("allocated", file.metadata()?.blocks() * 512, 64 * KIB)?;
+    is(
+        "what is reserved",
+        code(file.write_all_at(&[1; 64 << 10], 0)),
+        None::<Errno>,
+    )?;
+    is(
+        "more",
+        code(file.write_all_at(&[1], 64 * KIB)),
+        Some(Errno::NOSPC),
+    )?;
+    drop(file);
+    fs::remove_file(place.point().join("a"))?;
+    let statvfs: StatVfs = rustix::fs::statvfs(place.point())?;
+    is("free again", statvfs.f_bavail * statvfs.f_frsize, 64 * KIB)?;
+    Ok(place.undo()?)
+}
+
+fn sizes_are_as_told() -> Checked {
+    let place = Place::new("blksize 128KiB\nbsize 8KiB\nsize 1MiB\nshown 8MiB", false)?;
+    let file = open(&place, "a", rustix::fs::OFlags::empty())?;
+    is("st_blksize", file.metadata()?.blksize(), 128 * KIB)?;
+    let statvfs = rustix::fs::statvfs(place.point())?;
+    is("f_bsize", statvfs.f_bsize, 8 * KIB)?;
+    is("f_blocks", statvfs.f_blocks, MIB)?;
+    drop(file);
+    Ok(place.undo()?)
+}
+
+fn a_device_gets_what_is_synced() -> Checked {
+    let place = Place::new("record 16KiB", true)?;
+    let device = place.device().ok_or("no device")?;
+    let name = device.trim_start_matches("/dev/");
+    // Reads, their sectors, writes with flushes, their sectors, flushes.
+    let counted = || -> Checked<[u64; 5]> {
+        let text = fs::read_to_string(format!("/sys/block/{name}/stat"))?;
+        let fields: Vec<u64> = text
+            .split_whitespace()
+            .map(str::parse)
+            .collect::<Result<_, _>>()?;
+        Ok([0, 2, 4, 6, 15].map(|field| fields[field]))
+    };
+    let moved = |work: &dyn Fn() -> io::Result<()>| -> Checked<[u64; 5]> {
+        let before = counted()?;
+        work()?;
+        let after = counted()?;
+        Ok(std::array::from_fn(|field| after[field] - before[field]))
+    };
+    let file = open(&place, "a", rustix::fs::OFlags::empty())?;
+    is(
+        "a write",
+        moved(&|| file.write_all_at(&[7; 64 << 10], 0))?,
+        [0, 0, 0, 0, 0],
+    )?;
+    is("a sync", moved(&|| file.sync_data())?, [0, 0, 2, 128, 1])?;
+    is("another", moved(&|| file.sync_data())?, [0, 0, 1, 0, 1])?;
+    place.faultfs.drop_caches();
+    is(
+        "a part",
+        moved(&|| file.write_all_at(&[8; 512], 0))?,
+        [1, 32, 0, 0, 0],
+    )?;
+    drop(file);
+    Ok(place.undo()?)
+}
