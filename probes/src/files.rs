@@ -44,6 +44,16 @@ impl WalFile {
         })
     }
 
+    /// The same in the place of what a case that failed has left under that name: one case's fault
+    /// must not become another's. The server does so with its own (XLogFileInitInternal).
+    ///
+    /// # Errors
+    /// The call that failed.
+    pub fn create_anew(folder: &Folder, name: &str) -> Result<Self, Fault> {
+        remove_left(folder, name)?;
+        Self::create(folder, name)
+    }
+
     /// Opens an existing file for reading and writing, with further flags (O_DSYNC, O_SYNC).
     ///
     /// # Errors
@@ -190,6 +200,17 @@ impl WalFile {
             "posix_fadvise",
             rustix::fs::fadvise(&self.fd, 0, None, advice),
         )
+    }
+}
+
+/// Unlinks what a case that failed has left under this name, if anything.
+///
+/// # Errors
+/// The call that failed.
+pub fn remove_left(folder: &Folder, name: &str) -> Result<(), Fault> {
+    match folder.unlink(name) {
+        Err(fault) if fault.errno != Errno::NOENT.raw_os_error() => Err(fault),
+        _ => Ok(()),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     contract::{Case, Fault, Lab, Observations, Series, Stop, Trial},
     engine::lap::Lap,
-    files::{WalFile, durable_rename, durable_unlink},
+    files::{WalFile, durable_rename, durable_unlink, remove_left},
     recycle::{
         beside::Reader,
         number,
@@ -145,6 +145,10 @@ impl Trial for Life {
     }
 
     fn close(&mut self, _lab: &mut Lab<'_>) -> Result<(), Stop> {
+        // A life that failed has left them.
+        for name in [&self.tmp, &self.name] {
+            remove_left(self.maker.folder(), name)?;
+        }
         if let Some(olds) = &self.olds {
             olds.close()?;
         }

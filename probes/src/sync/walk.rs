@@ -45,13 +45,10 @@ impl Walk {
         lab.hooks.charge(file_bytes)?;
         let folder = lab.scratch()?.folder()?;
         let name = format!("seg-sync-{}", case.name);
-        // A case of an earlier group that failed leaves its file.
-        let _ = folder.unlink(&name);
-        {
-            let file = WalFile::create(&folder, &name)?;
-            file.zero_fill(file_bytes, &vec![0; FILL_BYTES as usize], lab.pulse)?;
-            file.fsync()?;
-            file.close()?;
+        if let Err(fault) = make(&folder, &name, file_bytes, lab) {
+            // The next case needs the room; the fault that counts is the first.
+            let _ = folder.unlink(&name);
+            return Err(fault.into());
         }
         let mut content = Buffer::new(pattern.most_bytes() as usize, MEMORY_ALIGN);
         content.fill_incompressible(lab.request.seed);
@@ -77,6 +74,14 @@ impl Walk {
             written: 0,
         })
     }
+}
+
+/// Fully written and synced.
+fn make(folder: &Folder, name: &str, bytes: u64, lab: &Lab<'_>) -> Result<(), Fault> {
+    let file = WalFile::create_anew(folder, name)?;
+    file.zero_fill(bytes, &vec![0; FILL_BYTES as usize], lab.pulse)?;
+    file.fsync()?;
+    file.close()
 }
 
 impl Trial for Walk {

@@ -32,7 +32,7 @@ impl Study for DirectoryFsync {
                 return Err(Stop::Interrupted);
             }
             let (tmp, name) = (format!("tmp-directory-{n}"), format!("file-directory-{n}"));
-            WalFile::create(&self.folder, &tmp)?.close()?;
+            WalFile::create_anew(&self.folder, &tmp)?.close()?;
             self.folder.rename(&tmp, &name)?;
             lap.leg(SERIES, 1.0);
             lap.start();
@@ -91,7 +91,7 @@ impl Study for DurableRename {
                 return Err(Stop::Interrupted);
             }
             let (tmp, name) = (format!("tmp-rename-{n}"), format!("file-rename-{n}"));
-            let file = WalFile::create(&self.folder, &tmp)?;
+            let file = WalFile::create_anew(&self.folder, &tmp)?;
             file.pwrite_all(&[1; 512], 0)?;
             file.close()?;
             lap.leg(SERIES, 1.0);
