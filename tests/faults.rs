@@ -30,6 +30,9 @@ mod special;
 const TMP: &str = env!("CARGO_TARGET_TMPDIR");
 
 fn main() -> ExitCode {
+    if std::env::var_os(own::SERVE).is_some() {
+        return own::serve();
+    }
     let mut arguments = Arguments::from_args();
     // Two measurements side by side would only slow each other.
     arguments.test_threads.get_or_insert(1);

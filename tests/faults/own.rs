@@ -1,18 +1,28 @@
 //! The test filesystem itself: it does what its script says, seen through system calls.
 
+use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
 use libtest_mimic::Trial;
 use rustix::fs::{FallocateFlags, StatVfs};
 use rustix::io::Errno;
+use rustix::process::Signal;
 use walprobe_faultfs::{CONTROL, Call, Counts};
 use walprobe_probes::files::{O_DSYNC, O_SYNC};
-use walprobe_test_support::{Checked, trial};
+use walprobe_test_support::mounts::mount_points_below;
+use walprobe_test_support::process::Invocation;
+use walprobe_test_support::stopwatch::poll;
+use walprobe_test_support::work::{self, WorkFolder};
+use walprobe_test_support::{Checked, means, stale, trial};
 
-use crate::place::Place;
+use crate::TMP;
+use crate::place::{LIMIT, Place};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -20,6 +30,7 @@ const MIB: u64 = 1 << 20;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("own::what_a_crash_leaves", what_a_crash_leaves),
+        trial("own::a_killed_run_is_swept", a_killed_run_is_swept),
         trial("own::methods_are_told_apart", methods_are_told_apart),
         trial("own::records_are_read_first", records_are_read_first),
         trial(
@@ -34,6 +45,60 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
+/// With this in its environment the test binary mounts a filesystem and waits to be killed.
+pub(crate) const SERVE: &str = "WALPROBE_TEST_FAULTFS";
+
+pub(crate) fn serve() -> ExitCode {
+    match Place::new("hang odsync", false) {
+        Ok(place) => loop {
+            thread::sleep(Duration::from_secs(60));
+            // It stays mounted.
+            let _ = place.point();
+        },
+        Err(problem) => {
+            eprintln!("{problem:?}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A test run that was killed while a call hung leaves nothing that the next one cannot undo.
+fn a_killed_run_is_swept() -> Checked {
+    means::fuse()?;
+    let outer = WorkFolder::new(&work::base(TMP))?;
+    let base = outer.folder("base")?;
+    let mut killed = Invocation::new(std::env::current_exe()?)
+        .env("WALPROBE_TEST_DIR", &base)
+        .env(SERVE, "1")
+        .start()?;
+    let mounted = poll(LIMIT, || {
+        let points = mount_points_below(&base).ok()?;
+        points
+            .first()
+            .cloned()
+            .or_else(|| killed.ended().then(PathBuf::new))
+    });
+    let point = mounted
+        .filter(|point| point.is_dir())
+        .ok_or("it was not mounted")?;
+    let mut waits = Invocation::new("/bin/dd")
+        .args(["if=/dev/zero", "bs=4k", "count=1", "oflag=dsync"])
+        .arg(format!("of={}", point.join("a").display()))
+        .start()?;
+    poll(LIMIT, || point.join("a").exists().then_some(())).ok_or("dd made no file")?;
+    thread::sleep(Duration::from_millis(200));
+    if waits.ended() {
+        return Err("the call that hangs came back".into());
+    }
+    killed.signal(Signal::KILL);
+    poll(LIMIT, || killed.ended().then_some(())).ok_or("it cannot be killed")?;
+    is("swept", stale::sweep(&base)?, 1)?;
+    is("mounted", mount_points_below(&base)?.len(), 0)?;
+    is("left", fs::read_dir(&base)?.count(), 0)?;
+    poll(LIMIT, || waits.ended().then_some(())).ok_or("the call that hung still does")?;
+    Ok(())
+}
+
 fn open(place: &Place, name: &str, flags: rustix::fs::OFlags) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -43,18 +108,11 @@ fn open(place: &Place, name: &str, flags: rustix::fs::OFlags) -> io::Result<File
         .open(place.point().join(name))
 }
 
-fn is(
-    what: &str,
-    found: impl PartialEq + std::fmt::Debug,
-    wanted: impl std::fmt::Debug,
-) -> Checked
-where
-{
-    let (found_text, wanted_text) = (format!("{found:?}"), format!("{wanted:?}"));
-    if found_text == wanted_text {
+fn is<T: PartialEq + Debug>(what: &str, found: T, wanted: T) -> Checked {
+    if found == wanted {
         return Ok(());
     }
-    Err(format!("{what}: {found_text}, not {wanted_text}").into())
+    Err(format!("{what}: {found:?}, not {wanted:?}").into())
 }
 
 fn code<T>(result: io::Result<T>) -> Option<Errno> {

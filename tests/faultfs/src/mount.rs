@@ -9,8 +9,11 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use fuser::{BackgroundSession, Config, Session, SessionACL};
+use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags};
 
 use crate::answer::{Answers, Held, Shared, lock};
@@ -182,19 +185,19 @@ impl Drop for Faultfs {
 /// Unmounts; lazily, where something still uses it, and says so.
 fn unmounted(point: &Path) -> Result<(), String> {
     let say = |errno| format!("cannot unmount {}: {errno}", point.display());
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
-    loop {
-        match nix::mount::umount(point) {
-            Ok(()) => return Ok(()),
-            Err(nix::errno::Errno::EBUSY) if std::time::Instant::now() < deadline => {
-                std::thread::sleep(std::time::Duration::from_millis(50));
-            }
-            Err(errno) => {
-                nix::mount::umount2(point, MntFlags::MNT_DETACH).map_err(say)?;
-                return Err(format!("{} (unmounted lazily)", say(errno)));
-            }
+    // A dying process may still hold something there.
+    let mut last = Ok(());
+    for _ in 0..100 {
+        last = nix::mount::umount(point);
+        if last != Err(Errno::EBUSY) {
+            break;
         }
+        thread::sleep(Duration::from_millis(50));
     }
+    last.or_else(|errno| {
+        nix::mount::umount2(point, MntFlags::MNT_DETACH).map_err(say)?;
+        Err(format!("{} (unmounted lazily)", say(errno)))
+    })
 }
 
 fn is_mounted(point: &Path) -> bool {
