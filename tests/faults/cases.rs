@@ -376,10 +376,15 @@ pub(crate) fn says(document: &Document, must: &[&str], turned: &str) -> Result<(
         }
     }
     if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(wrong.join("\n"))
+        return Ok(());
     }
+    for untested in &document.report.targets[0].not_tested {
+        wrong.push(format!(
+            "not tested {}: {}",
+            untested.setting, untested.reason
+        ));
+    }
+    Err(wrong.join("\n"))
 }
 
 /// No setting is changed but these, and nothing is recommended that may not be.

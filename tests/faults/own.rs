@@ -15,8 +15,9 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 use walprobe_faultfs::{CONTROL, Call, Counts};
 use walprobe_probes::files::{O_DSYNC, O_SYNC};
+use walprobe_test_support::fuse;
 use walprobe_test_support::mounts::mount_points_below;
-use walprobe_test_support::process::Invocation;
+use walprobe_test_support::process::{Invocation, Running};
 use walprobe_test_support::stopwatch::poll;
 use walprobe_test_support::work::{self, WorkFolder};
 use walprobe_test_support::{Checked, means, stale, trial};
@@ -31,6 +32,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("own::what_a_crash_leaves", what_a_crash_leaves),
         trial("own::a_killed_run_is_swept", a_killed_run_is_swept),
+        trial("own::a_connection_is_aborted", a_connection_is_aborted),
         trial("own::methods_are_told_apart", methods_are_told_apart),
         trial("own::records_are_read_first", records_are_read_first),
         trial(
@@ -81,15 +83,7 @@ fn a_killed_run_is_swept() -> Checked {
     let point = mounted
         .filter(|point| point.is_dir())
         .ok_or("it was not mounted")?;
-    let mut waits = Invocation::new("/bin/dd")
-        .args(["if=/dev/zero", "bs=4k", "count=1", "oflag=dsync"])
-        .arg(format!("of={}", point.join("a").display()))
-        .start()?;
-    poll(LIMIT, || point.join("a").exists().then_some(())).ok_or("dd made no file")?;
-    thread::sleep(Duration::from_millis(200));
-    if waits.ended() {
-        return Err("the call that hangs came back".into());
-    }
+    let mut waits = hanging(&point)?;
     killed.signal(Signal::KILL);
     poll(LIMIT, || killed.ended().then_some(())).ok_or("it cannot be killed")?;
     is("swept", stale::sweep(&base)?, 1)?;
@@ -97,6 +91,35 @@ fn a_killed_run_is_swept() -> Checked {
     is("left", fs::read_dir(&base)?.count(), 0)?;
     poll(LIMIT, || waits.ended().then_some(())).ok_or("the call that hung still does")?;
     Ok(())
+}
+
+/// Ends the calls that hang though the program that does not answer still runs.
+fn a_connection_is_aborted() -> Checked {
+    let place = Place::new("hang odsync", false)?;
+    let mut waits = hanging(place.point())?;
+    fuse::abort_below(place.work.path())?;
+    poll(LIMIT, || waits.ended().then_some(())).ok_or("the call that hung still does")?;
+    is(
+        "afterwards",
+        code(fs::read_dir(place.point())),
+        Some(Errno::NOTCONN),
+    )?;
+    Ok(place.undo()?)
+}
+
+/// A process in a call that never returns.
+fn hanging(point: &Path) -> Checked<Running> {
+    let file = point.join("a");
+    let mut waits = Invocation::new("/bin/dd")
+        .args(["if=/dev/zero", "bs=4k", "count=1", "oflag=dsync"])
+        .arg(format!("of={}", file.display()))
+        .start()?;
+    poll(LIMIT, || file.exists().then_some(())).ok_or("dd made no file")?;
+    thread::sleep(Duration::from_millis(200));
+    if waits.ended() {
+        return Err("the call that hangs came back".into());
+    }
+    Ok(waits)
 }
 
 fn open(place: &Place, name: &str, flags: rustix::fs::OFlags) -> io::Result<File> {

@@ -82,17 +82,18 @@ fn cold_record() -> Checked {
         place.point().join(walprobe_faultfs::CONTROL).display()
     );
     std::fs::write(&drop, text)?;
-    let command = format!("/bin/sh {}", drop.display());
     let arguments = [
         "recycle",
         "--only",
         "recycle/{standby,overwrite}",
-        "--drop-caches-cmd",
-        &command,
         "--time",
         "40",
     ];
-    let finished = place.walprobe(&arguments).run(LIMIT)?;
+    let finished = place
+        .walprobe(&arguments)
+        .args(["--drop-caches-cmd", "/bin/sh"])
+        .arg(drop)
+        .run(LIMIT)?;
     let counts = place.faultfs.counts();
     let document =
         document(&finished, 0).map_err(|error| format!("{error}\ncounted:\n{}", counts.text()))?;
