@@ -73,7 +73,7 @@ fn never_returns() -> Checked {
 }
 
 fn cold_record() -> Checked {
-    let place = Place::new("record 32KiB\ncost record-read 20ms", true)?;
+    let place = Place::new("record 8KiB\ncost record-read 20ms", true)?;
     let drop = place.work.path().join("drop");
     // The page cache forgets the file by GNU dd's `nocache`, faultfs by its control file.
     let text = format!(
