@@ -82,7 +82,7 @@ fn cold_record() -> Checked {
         place.point().join(walprobe_faultfs::CONTROL).display()
     );
     std::fs::write(&drop, text)?;
-    let arguments = ["recycle", "--only", "recycle/standby", "--time", "40"];
+    let arguments = ["recycle", "--only", "recycle/standby", "--time", "90"];
     let finished = place
         .walprobe(&arguments)
         .args(["--drop-caches-cmd", "/bin/sh"])
