@@ -202,6 +202,9 @@ pub struct Comparison {
     pub baseline: Option<String>,
     /// Gets ratios and verdicts, and keeps the group going until they are settled.
     pub judged: bool,
+    /// A rule also asks for the 99th percentile of a case that is faster: then the group goes on
+    /// until that has operations enough.
+    pub tail: bool,
     /// The legs whose counters and bytes the row sums; empty: the series itself.
     pub legs: &'static [Series],
     /// The series of whole lives, removal in; the engine adds deferred cost and gives `total_ratio`.
@@ -235,6 +238,7 @@ impl Comparison {
             series,
             baseline: Some(baseline.to_owned()),
             judged: true,
+            tail: false,
             legs: &[],
             total: None,
             names: Vec::new(),
@@ -251,6 +255,7 @@ impl Comparison {
             series,
             baseline: None,
             judged: false,
+            tail: false,
             legs: &[],
             total: None,
             names: Vec::new(),

@@ -95,7 +95,7 @@ impl Study for Check {
     ) -> Result<(), Stop> {
         let name = "file-durability";
         let folder = lab.scratch()?.folder()?;
-        let file = WalFile::create(&folder, name)?;
+        let file = WalFile::create_anew(&folder, name)?;
         let mut page = Buffer::new(PAGE_BYTES as usize, 4096);
         page.fill_incompressible(lab.request.seed);
         if self.kind != Kind::FsyncExtending {
@@ -153,7 +153,7 @@ impl Study for Check {
             seen.insert("nfs_writes".to_owned(), json!(sent.writes));
             seen.insert("nfs_commits".to_owned(), json!(sent.commits));
         }
-        drop(file);
+        file.close()?;
         folder.unlink(name)?;
         Ok(())
     }

@@ -44,6 +44,16 @@ impl WalFile {
         })
     }
 
+    /// The same in the place of what a case that failed has left under that name: one case's fault
+    /// must not become another's. The server does so with its own (XLogFileInitInternal).
+    ///
+    /// # Errors
+    /// The call that failed.
+    pub fn create_anew(folder: &Folder, name: &str) -> Result<Self, Fault> {
+        remove_left(folder, name)?;
+        Self::create(folder, name)
+    }
+
     /// Opens an existing file for reading and writing, with further flags (O_DSYNC, O_SYNC).
     ///
     /// # Errors
@@ -120,6 +130,17 @@ impl WalFile {
         )
     }
 
+    /// close(2). Filesystems that write back at close (NFS, quotas, user-space programs) tell here
+    /// what no write told; the server takes it as it takes a failed fsync. The descriptor is
+    /// gone whatever is answered.
+    ///
+    /// # Errors
+    /// The call that failed.
+    pub fn close(self) -> Result<(), Fault> {
+        let Self { fd, name } = self;
+        nix::unistd::close(fd).map_err(|errno| Fault::new("close", errno as i32, &name))
+    }
+
     /// fsync(2), EINTR retried.
     ///
     /// # Errors
@@ -182,16 +203,37 @@ impl WalFile {
     }
 }
 
+/// Unlinks what a case that failed has left under this name, if anything.
+///
+/// # Errors
+/// The call that failed.
+pub fn remove_left(folder: &Folder, name: &str) -> Result<(), Fault> {
+    match folder.unlink(name) {
+        Err(fault) if fault.errno != Errno::NOENT.raw_os_error() => Err(fault),
+        _ => Ok(()),
+    }
+}
+
 /// Renames so that a crash leaves the file under one of the two names, its contents durable.
 ///
 /// # Errors
 /// The call that failed.
 pub fn durable_rename(folder: &Folder, old: &str, new: &str) -> Result<(), Fault> {
-    WalFile::open(folder, old, OFlags::empty())?.fsync()?;
+    synced(folder, old)?;
     pause::here("renaming");
     folder.rename(old, new)?;
-    WalFile::open(folder, new, OFlags::empty())?.fsync()?;
+    synced(folder, new)?;
     folder.sync_dir()
+}
+
+/// Opens, syncs and closes (fsync_fname, and durable_rename's own of the new name).
+///
+/// # Errors
+/// The call that failed.
+pub fn synced(folder: &Folder, name: &str) -> Result<(), Fault> {
+    let file = WalFile::open(folder, name, OFlags::empty())?;
+    file.fsync()?;
+    file.close()
 }
 
 /// Unlinks and makes that durable.

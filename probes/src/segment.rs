@@ -3,7 +3,7 @@
 use crate::{
     contract::{Fault, Pulse, Series},
     engine::lap::Lap,
-    files::{FILL_BYTES, WalFile, durable_rename},
+    files::{FILL_BYTES, WalFile, durable_rename, remove_left},
     folder::Folder,
     sys::buffer::Buffer,
 };
@@ -87,6 +87,7 @@ impl Maker {
         leg: Series,
         lap: &mut Lap<'_>,
     ) -> Result<Made, Fault> {
+        remove_left(&self.folder, tmp)?;
         lap.leg(leg, 1.0);
         lap.start();
         let file = WalFile::create(&self.folder, tmp)?;
@@ -96,7 +97,7 @@ impl Maker {
             return Ok(made);
         };
         file.fsync()?;
-        drop(file);
+        file.close()?;
         lap.mark("sync");
         durable_rename(&self.folder, tmp, name)?;
         lap.mark("rename");
@@ -112,10 +113,10 @@ impl Maker {
     /// # Errors
     /// The call that failed.
     pub fn create(&self, init: Init, tmp: &str, name: &str, pulse: &Pulse) -> Result<(), Fault> {
-        let file = WalFile::create(&self.folder, tmp)?;
+        let file = WalFile::create_anew(&self.folder, tmp)?;
         self.init(&file, init, Watch::Pulse(pulse))?;
         file.fsync()?;
-        drop(file);
+        file.close()?;
         durable_rename(&self.folder, tmp, name)
     }
 

@@ -51,6 +51,7 @@ pub fn verdict(facts: &Facts, rows: &[Row], asked: bool) -> Durability {
         Ok(check) => {
             layers::judge(facts, &check, &mut case);
             remote::judge(&check, &mut case);
+            elsewhere::wrote_there(facts, &check, &mut case);
             cheapness(&check, &mut case);
             medium(facts, &check, &mut case);
         }

@@ -157,7 +157,7 @@ fn scratch_file(scratch: &Scratch, facts: &Facts) -> Result<FactMap, Fault> {
         .min(MOST_FILE_BYTES);
     let filled = file.pwrite_all(&vec![1; bytes as usize], 0);
     let told = facts::of_file(file.fd());
-    drop(file);
+    let filled = filled.and_then(|()| file.close());
     folder.unlink(name)?;
     filled.map(|()| told)
 }

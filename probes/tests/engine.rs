@@ -445,6 +445,32 @@ fn one_unproven_block_spoils_the_claim() {
     assert_eq!(sum.pages, Some(20));
 }
 
+/// Blocks of slow operations are short: a verdict comes long before a 99th percentile.
+#[test]
+fn a_faster_case_goes_on_until_its_tail_is_known() {
+    let told = |tail| {
+        let fake = Fake::new();
+        let p = probe(
+            &fake,
+            &[
+                ("a", commit(|n| wobble(n, 20_000_000))),
+                ("b", commit(|n| wobble(n, 2_000_000))),
+            ],
+        );
+        let mut group = group(&["a", "b"]);
+        group.compare[0].tail = tail;
+        let told = run(&p, &group, 200.0, 1 << 40, 1);
+        row(last(&told), "commit", "b").clone()
+    };
+    let settled = told(false);
+    assert_eq!(settled.verdict, Some(Verdict::Faster));
+    assert!(settled.ops < 1000, "{} operations", settled.ops);
+    let known = told(true);
+    assert_eq!(known.verdict, Some(Verdict::Faster));
+    assert!(known.ops >= 1000, "{} operations", known.ops);
+    assert!(known.p99_ratio_high.is_some_and(|high| high < 0.2));
+}
+
 #[test]
 fn the_tail_needs_its_operations() {
     let fake = Fake::new();

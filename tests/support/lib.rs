@@ -15,6 +15,7 @@ pub mod csv_text;
 pub mod document;
 pub mod expect;
 pub mod family;
+pub mod fuse;
 pub mod guards;
 pub mod lab;
 pub mod lock;

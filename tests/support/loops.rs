@@ -10,7 +10,10 @@ use crate::stopwatch::poll;
 
 /// Ties the image to a free loop device. Another process may take the one that
 /// `losetup` found free: then it is asked again.
-pub(crate) fn attach(image: &Path) -> Result<String, String> {
+///
+/// # Errors
+/// losetup refuses.
+pub fn attach(image: &Path) -> Result<String, String> {
     let image = image.display().to_string();
     let mut last = String::new();
     for _ in 0..20 {
@@ -25,7 +28,10 @@ pub(crate) fn attach(image: &Path) -> Result<String, String> {
 
 /// Unties a loop device from our image and waits until that has happened: the
 /// kernel puts it off while the device is open somewhere.
-pub(crate) fn detach(device: &str, image: &Path) -> Result<(), String> {
+///
+/// # Errors
+/// The device is still tied.
+pub fn detach(device: &str, image: &Path) -> Result<(), String> {
     if !backs(device, image) {
         return Ok(());
     }

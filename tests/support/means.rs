@@ -5,7 +5,7 @@
 //! pass by skipping sets it. The means: `loop` (root, loop devices, mount and the
 //! mkfs programs), `root` (only root), `debug` (a build with debug assertions, in
 //! which the pause points exist), `blkio` (the block-I/O controller of cgroup v1), `zfs` (qemu and
-//! the image that `tests/lab/build` makes).
+//! the image that `tests/lab/build` makes), `fuse` (root and `/dev/fuse`).
 
 use std::env;
 use std::fmt::Display;
@@ -106,6 +106,21 @@ pub fn loop_devices() -> Checked {
     }
     if !fs::exists("/dev/loop-control")? {
         return Err(Problem::missing("loop", "no /dev/loop-control"));
+    }
+    Ok(())
+}
+
+/// A FUSE filesystem can be mounted by mount(2) and served by this process.
+///
+/// # Errors
+/// A missing means `fuse`.
+pub fn fuse() -> Checked {
+    privileged("fuse")?;
+    if !fs::exists("/dev/fuse")? {
+        load_module("fuse");
+    }
+    if !fs::exists("/dev/fuse")? || !kernel_knows("fuse") {
+        return Err(Problem::missing("fuse", "this kernel has no FUSE"));
     }
     Ok(())
 }

@@ -20,6 +20,27 @@ pub fn mount_points_below(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(points)
 }
 
+/// Device numbers of the FUSE filesystems mounted below a folder, in the kernel's numbering
+/// (12 bits, then 20).
+///
+/// # Errors
+/// `/proc/self/mountinfo` cannot be read.
+pub(crate) fn fuse_devices_below(folder: &Path) -> Result<Vec<u64>, String> {
+    let table = fs::read_to_string("/proc/self/mountinfo")
+        .map_err(|error| format!("cannot read /proc/self/mountinfo: {error}"))?;
+    let number = |line: &str| {
+        let (before, after) = line.split_once(" - ")?;
+        let fields: Vec<_> = before.split(' ').collect();
+        let kind = after.split(' ').next()?;
+        let is_fuse = ["fuse", "fuseblk"].contains(&kind.split('.').next()?);
+        let is_below = Path::new(&unescape(fields.get(4)?)).starts_with(folder);
+        let (major, minor) = fields.get(2)?.split_once(':')?;
+        let (major, minor): (u64, u64) = (major.parse().ok()?, minor.parse().ok()?);
+        (is_fuse && is_below).then_some(major << 20 | minor)
+    };
+    Ok(table.lines().filter_map(number).collect())
+}
+
 /// Undoes mountinfo's octal escapes of space, tab, line feed and backslash.
 fn unescape(text: &str) -> String {
     text.replace("\\040", " ")

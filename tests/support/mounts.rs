@@ -13,6 +13,7 @@ use crate::command::run;
 use crate::lock::DeviceLock;
 use crate::loops::{attach, detach};
 use crate::means::{self, Checked, Problem};
+pub(crate) use crate::mount_table::fuse_devices_below;
 pub use crate::mount_table::mount_points_below;
 use crate::recipe::{Base, Kind, Recipe};
 use crate::stale;

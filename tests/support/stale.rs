@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::fuse;
 use crate::loops;
 use crate::mounts;
 use crate::work::{self, PREFIX};
@@ -40,6 +41,8 @@ pub fn sweep(base: &Path) -> Result<usize, String> {
 /// A lazily unmounted filesystem keeps its loop device; and an image may lie on a
 /// mount that is undone only after the device: so mounts and devices in turn.
 fn undo(folder: &Path) -> Result<(), String> {
+    // Whoever still waits for an answer of a program that is gone would keep the mount busy.
+    fuse::abort_below(folder)?;
     for point in mounts::mount_points_below(folder)? {
         let devices = loops::loops_below(&point)?;
         for (device, image) in devices {

@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 
 use crate::{
     contract::{Lab, Stop},
-    files::WalFile,
+    files::{WalFile, synced},
     folder::Folder,
     pause,
     program::Failure,
@@ -72,7 +72,7 @@ pub fn drop_and_prove(
     }
     for name in [pair.file, pair.witness] {
         // Dirty pages are not dropped.
-        WalFile::open(folder, name, OFlags::empty())?.fsync()?;
+        synced(folder, name)?;
         lab.pulse.beat();
     }
     pause::here("dropping");

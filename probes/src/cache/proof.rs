@@ -9,7 +9,7 @@ use rustix::fs::{Advice, OFlags};
 use super::Pair;
 use crate::{
     contract::{Lab, Stop},
-    facts::Facts,
+    facts::{Facts, Family, family},
     files::{PAGE_BYTES, WalFile},
     folder::Folder,
     report::ColdProof,
@@ -121,16 +121,24 @@ fn read_witness(file: &WalFile, bytes: u64, lab: &mut Lab<'_>) -> Result<(u64, O
 }
 
 /// Bytes that this process caused to be read from storage. ZFS counts there what its own cache
-/// gave too: its devices' reads decide, and where they are not known nothing does.
+/// gave too, and a user-space filesystem nothing: the devices' reads decide, and where they are
+/// not known nothing does.
 fn from_storage(lab: &Lab<'_>) -> Option<u64> {
     let counts = lab.counters.read();
-    if uses_page_cache(lab.facts) {
+    if counts_own_reads(lab.facts) {
         Some(counts.own_bytes_read)
     } else {
         lab.counters
             .has_device()
             .then_some(counts.device_bytes_read)
     }
+}
+
+/// The kernel charges a process what is read for it, as filesystems submit it. What a program
+/// reads for others is charged to that program.
+fn counts_own_reads(facts: &Facts) -> bool {
+    let kind = facts.text("fs.type").unwrap_or_default();
+    uses_page_cache(facts) && family(kind) != Family::UserSpace
 }
 
 /// On ZFS the page cache holds no file data that was read by read(2), so residency proves nothing.

@@ -184,6 +184,10 @@ impl CaseRun {
         }
         if let Err(stop) = outcome.and(settled.map(|_| ())) {
             let operation = self.ops_done;
+            // Its files would take room from the others; the fault that counts is the first.
+            if let (State::Active(trial), true) = (&mut self.state, stop != Stop::Interrupted) {
+                let _ = trial.close(lab);
+            }
             self.end(stop, operation);
         }
         BlockCost {

@@ -401,6 +401,15 @@ fn total_mean(case: &CaseRun, series: &str, round: u64) -> Option<f64> {
     Some(mean + deferred.ns as f64 / deferred.ops.max(1) as f64)
 }
 
+/// Some series of the case has operations enough for a 99th percentile.
+fn has_tail(run: &GroupRun<'_>, case: usize) -> bool {
+    let tally = &run.cases[case].tally;
+    tally
+        .names()
+        .filter_map(|series| tally.get(series))
+        .any(|series| series.ops >= rows::P99_OPS)
+}
+
 /// Every judged comparison of a case that is still going has a verdict.
 fn settled(run: &GroupRun<'_>) -> bool {
     if run.rounds < sizing::MIN_ROUNDS {
@@ -417,7 +426,13 @@ fn settled(run: &GroupRun<'_>) -> bool {
                     !run.cases[at].is_active()
                         || base == Some(at)
                         || pairs[at].ratio.is_empty()
-                        || pairs[at].ratio.verdict() != Verdict::Inconclusive
+                        || match pairs[at].ratio.verdict() {
+                            Verdict::Inconclusive => false,
+                            Verdict::Faster if comparison.tail => {
+                                [at].into_iter().chain(base).all(|of| has_tail(run, of))
+                            }
+                            _ => true,
+                        }
                 })
         })
 }

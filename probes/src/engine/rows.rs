@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Operations needed for the 99th percentile.
-const P99_OPS: u64 = 1_000;
+pub(super) const P99_OPS: u64 = 1_000;
 /// Operations needed for the 99.9th.
 const P999_OPS: u64 = 10_000;
 /// Operations of each case needed for a ratio of medians.

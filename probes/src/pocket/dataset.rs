@@ -8,7 +8,6 @@
 //! change to be done, and sees what it made.
 
 use std::{
-    path::PathBuf,
     sync::{Arc, OnceLock, PoisonError, RwLock},
     time::Duration,
 };
@@ -16,7 +15,7 @@ use std::{
 use crate::{
     contract::{Fault, Pulse},
     folder::Folder,
-    program::{Failure, Program},
+    program::Failure,
     scratch::{DATASET_PREFIX, Scratch},
     undo::{Action, Undo},
 };
@@ -40,7 +39,6 @@ const RUN: &str = "walprobe:run";
 #[derive(Debug)]
 pub(crate) struct Dataset {
     zfs: Zfs,
-    zpool: PathBuf,
     name: String,
     parent: String,
     folder: Folder,
@@ -85,7 +83,6 @@ impl Dataset {
         match made {
             Ok(folder) => Ok(Self {
                 zfs,
-                zpool,
                 name,
                 parent: parent.to_owned(),
                 folder,
@@ -139,18 +136,6 @@ impl Dataset {
     /// Why what is measured on it would mean nothing, where that is so.
     pub(crate) fn spoilt(&self) -> Option<&str> {
         self.spoilt.get().map(String::as_str)
-    }
-
-    /// Makes everything durable that was written to it, and the pool's transaction group done with
-    /// (zpool-sync(8)): syncfs(2) would only commit the intent log.
-    pub(crate) fn sync(&self, pulse: &Pulse) -> Result<(), Failure> {
-        self.folder.syncfs().map_err(|e| told(&e))?;
-        Program::new(&self.zpool, self.zfs.limit)
-            .args(["sync", pool_of(&self.name)])
-            .in_root()
-            .not_stopped()
-            .run(pulse)
-            .map(drop)
     }
 
     /// Closes its folder, so that it can be unmounted.

@@ -155,7 +155,7 @@ impl Cycle {
                 return Ok(false);
             }
         }
-        drop(file);
+        file.close()?;
         lap.mark("close");
         self.maker.folder().unlink(&self.file)?;
         lap.mark("unlink");

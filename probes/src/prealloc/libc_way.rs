@@ -140,9 +140,8 @@ fn on_new_file<T>(
     name: &str,
     work: impl FnOnce(&WalFile) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
-    let file = WalFile::create(folder, name)?;
-    let outcome = work(&file);
-    drop(file);
+    let file = WalFile::create_anew(folder, name)?;
+    let outcome = work(&file).and_then(|value| file.close().map(|()| value));
     let removed = folder.unlink(name);
     let value = outcome?;
     removed?;

@@ -150,6 +150,7 @@ impl Life {
             let allocated = inspect::allocated(&file.stat()?);
             inspect::believe(allocated, self.maker.walked_bytes, seen);
         }
+        file.close()?;
         Ok(true)
     }
 

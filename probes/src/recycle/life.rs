@@ -9,7 +9,7 @@ use crate::{
     cache::child,
     contract::{Case, Fault, Lab, Observations, Series, Stop, Trial},
     engine::lap::Lap,
-    files::{WalFile, durable_rename, durable_unlink},
+    files::{WalFile, durable_rename, durable_unlink, remove_left},
     recycle::{
         beside::Reader,
         number,
@@ -98,7 +98,7 @@ impl Life {
         }
         let file = WalFile::open(self.maker.folder(), &self.name, OFlags::empty())?;
         let whole = self.walk.timed(&file, "commit", self.weights, lap)?;
-        drop(file);
+        file.close()?;
         if whole {
             lap.life("life");
         }
@@ -170,6 +170,10 @@ impl Trial for Life {
     }
 
     fn close(&mut self, _lab: &mut Lab<'_>) -> Result<(), Stop> {
+        // A life that failed has left them.
+        for name in [&self.tmp, &self.name] {
+            remove_left(self.maker.folder(), name)?;
+        }
         for olds in self.olds.iter().chain(&self.dropped) {
             olds.close()?;
         }

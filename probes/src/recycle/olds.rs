@@ -146,5 +146,6 @@ impl Olds {
 fn live(folder: &Folder, name: &str, walk: &mut Walk, lab: &Lab<'_>) -> Result<(), Fault> {
     let in_place = lab.facts.text("fs.in_place") == Some("yes");
     let file = WalFile::open(folder, name, OFlags::empty())?;
-    walk.untimed(&file, in_place, lab.pulse)
+    walk.untimed(&file, in_place, lab.pulse)?;
+    file.close()
 }

@@ -149,12 +149,13 @@ impl Trial for Overwrite {
                 if !self.walk.timed(&first, AHEAD, Weights::even(0.0), lap)? {
                     return Ok(());
                 }
+                first.close()?;
                 next
             }
         };
         self.walk.timed(&file, "commit", Weights::even(1.0), lap)?;
         lap.leg("", 0.0);
-        Ok(())
+        file.close()
     }
 
     fn observe(

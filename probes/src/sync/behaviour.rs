@@ -111,7 +111,7 @@ pub(super) fn open(case: &Case, lab: &mut Lab<'_>) -> Result<Option<Box<dyn Stud
 
 /// A fully written file of [`WRITES`] pages, synced, its writeback over; and a page of content.
 fn prepared(folder: &Folder, name: &str, lab: &mut Lab<'_>) -> Result<(WalFile, Buffer), Stop> {
-    let file = WalFile::create(folder, name)?;
+    let file = WalFile::create_anew(folder, name)?;
     let zeros = vec![0; PAGE_BYTES as usize];
     file.zero_fill(WRITES * PAGE_BYTES, &zeros, lab.pulse)?;
     file.fsync()?;

@@ -18,7 +18,8 @@ const MEMORY_ALIGN: usize = 4096;
 
 /// See the module docs.
 pub(super) struct Walk {
-    writer: Writer,
+    /// None once it is closed.
+    writer: Option<Writer>,
     way: Way,
     pattern: Pattern,
     folder: Folder,
@@ -44,20 +45,25 @@ impl Walk {
         lab.hooks.charge(file_bytes)?;
         let folder = lab.scratch()?.folder()?;
         let name = format!("seg-sync-{}", case.name);
-        // A case of an earlier group that failed leaves its file.
-        let _ = folder.unlink(&name);
-        {
-            let file = WalFile::create(&folder, &name)?;
-            file.zero_fill(file_bytes, &vec![0; FILL_BYTES as usize], lab.pulse)?;
-            file.fsync()?;
+        if let Err(fault) = make(&folder, &name, file_bytes, lab) {
+            // The next case needs the room; the fault that counts is the first.
+            let _ = folder.unlink(&name);
+            return Err(fault.into());
         }
         let mut content = Buffer::new(pattern.most_bytes() as usize, MEMORY_ALIGN);
         content.fill_incompressible(lab.request.seed);
-        let writer = WalFile::open(&folder, &name, way.flags())
+        let mut writer = WalFile::open(&folder, &name, way.flags())
             .and_then(|file| Writer::new(file, way))
             .map_err(|fault| way.refused(fault))?;
-        let mut walk = Self {
-            writer,
+        if way.may_be_missing() {
+            let mut at = 0;
+            let (offset, length) = pattern.next(&mut at, file_bytes);
+            writer
+                .write(&content[..length as usize], offset)
+                .map_err(|fault| way.refused(fault))?;
+        }
+        Ok(Self {
+            writer: Some(writer),
             way,
             pattern,
             folder,
@@ -66,21 +72,23 @@ impl Walk {
             insert_at: 0,
             content,
             written: 0,
-        };
-        if way.may_be_missing() {
-            let mut at = 0;
-            let (offset, length) = pattern.next(&mut at, file_bytes);
-            let first = &walk.content[..length as usize];
-            walk.writer
-                .write(first, offset)
-                .map_err(|fault| way.refused(fault))?;
-        }
-        Ok(walk)
+        })
     }
+}
+
+/// Fully written and synced.
+fn make(folder: &Folder, name: &str, bytes: u64, lab: &Lab<'_>) -> Result<(), Fault> {
+    let file = WalFile::create_anew(folder, name)?;
+    file.zero_fill(bytes, &vec![0; FILL_BYTES as usize], lab.pulse)?;
+    file.fsync()?;
+    file.close()
 }
 
 impl Trial for Walk {
     fn op(&mut self, lap: &mut Lap<'_>) -> Result<(), Fault> {
+        let Some(writer) = &mut self.writer else {
+            return Ok(());
+        };
         let (offset, length) = self.pattern.next(&mut self.insert_at, self.file_bytes);
         let writes = self.pattern.writes();
         let all = length * writes;
@@ -90,10 +98,10 @@ impl Trial for Walk {
         lap.start();
         let calls = self.content[..all as usize].chunks_exact(length as usize);
         for (call, data) in (0..).zip(calls) {
-            self.writer.write(data, offset + call * length)?;
+            writer.write(data, offset + call * length)?;
         }
         lap.mark("write");
-        if self.writer.sync()? {
+        if writer.sync()? {
             lap.mark("sync");
         }
         lap.done();
@@ -104,6 +112,8 @@ impl Trial for Walk {
     }
 
     fn close(&mut self, _lab: &mut Lab<'_>) -> Result<(), Stop> {
-        Ok(self.folder.unlink(&self.name)?)
+        let closed = self.writer.take().map_or(Ok(()), Writer::close);
+        self.folder.unlink(&self.name)?;
+        Ok(closed?)
     }
 }

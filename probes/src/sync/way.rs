@@ -144,6 +144,14 @@ impl Writer {
         }
     }
 
+    /// Closes the file.
+    ///
+    /// # Errors
+    /// close(2) failed.
+    pub(super) fn close(self) -> Result<(), Fault> {
+        self.file.close()
+    }
+
     /// Makes an operation's writes durable where that takes a call of its own; false where not.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    Judged,
+    Check, FLUSHED, Judged,
     known::{MOUNTINFO, files, final_type},
 };
 use crate::{
@@ -32,6 +32,15 @@ pub(super) fn judge(facts: &Facts, case: &mut Judged) {
                 ("network-filesystem", up_to(kind, "the host"))
             }
             Family::Network => ("network-filesystem", up_to(kind, "the server")),
+            Family::UserSpace if is_own && has_device(facts) => {
+                let id = "user-space-filesystem";
+                case.ground(id, Weight::Limits, json!(kind), None, source, None);
+                case.besides.push(format!(
+                    "what {} does between its flushes cannot be seen",
+                    server(facts.text("fs.subtype"))
+                ));
+                continue;
+            }
             Family::UserSpace => {
                 let subtype = facts
                     .text("fs.subtype")
@@ -73,13 +82,48 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("gvfsd-fuse", "gvfs hands files to backends of many kinds"),
 ];
 
-/// The kernel itself answers the syncs of a program that has no such operation.
-fn user_space(kind: &str, subtype: Option<&str>) -> String {
-    let program = subtype.map_or_else(
+/// A program whose filesystem the kernel ties to a block device: its flushes can be counted.
+fn has_device(facts: &Facts) -> bool {
+    facts.text("fs.type") == Some("fuseblk")
+}
+
+/// Such a program may flush its device and keep the data elsewhere: both must be seen there.
+pub(super) fn wrote_there(facts: &Facts, check: &Check<'_>, case: &mut Judged) {
+    let row = check.fdatasync.row;
+    let there = row.device_bytes_written;
+    let is_there = there
+        .zip(row.bytes_written)
+        .is_some_and(|(there, written)| there as f64 >= written as f64 * FLUSHED);
+    if is_there || !has_device(facts) {
+        return;
+    }
+    case.ground(
+        "user-space-filesystem",
+        Weight::Limits,
+        json!(there),
+        Some("bytes"),
+        "durability/check/fdatasync",
+        Some(check.fdatasync.pointer("device_bytes_written")),
+    );
+    case.say(
+        NotProvable,
+        format!(
+            "{} acknowledged data that its device was not seen to get",
+            server(facts.text("fs.subtype"))
+        ),
+    );
+}
+
+fn server(subtype: Option<&str>) -> String {
+    subtype.map_or_else(
         || "the program that serves it".to_owned(),
         |subtype| format!("the program that serves it ({subtype})"),
-    );
-    let mut text = up_to(kind, &program);
+    )
+}
+
+/// The kernel itself answers the syncs of a program that has no such operation.
+fn user_space(kind: &str, subtype: Option<&str>) -> String {
+    let mut text = up_to(kind, &server(subtype));
     text.push_str("; a program may leave syncs out, and they succeed all the same");
     let known = PROGRAMS.iter().find(|(name, _)| subtype == Some(*name));
     if let Some((_, words)) = known {

@@ -44,16 +44,20 @@ impl Counters for Device {
     }
 }
 
-struct Syncing<'a>(&'a Scratch);
+struct Syncing;
 
-impl Hooks for Syncing<'_> {
+impl Hooks for Syncing {
     fn charge(&mut self, _bytes: u64) -> Result<(), Stop> {
         Ok(())
     }
     fn settle(&mut self) -> Result<Settled, Stop> {
-        if let Some(Ok(dataset)) = self.0.cold().held() {
-            dataset.sync(&Pulse::default()).unwrap();
-        }
+        // As the world does on ZFS: the pool's transaction group ends.
+        let zpool = crate::program::find(std::ffi::OsStr::new("zpool")).unwrap();
+        crate::program::Program::new(&zpool, std::time::Duration::from_secs(60))
+            .args(["sync", "tank"])
+            .in_root()
+            .run(&Pulse::default())
+            .unwrap();
         Ok(Settled::default())
     }
     fn doing(&mut self, _probe: &str, _comparison: &str, _case: &str, _round: u64) {}
@@ -98,7 +102,7 @@ fn with(step: u64, work: impl FnOnce(&Fake, &mut Lab<'_>)) {
         facts: &facts,
         request: &request,
         scratch: Some(&scratch),
-        hooks: &mut Syncing(&scratch),
+        hooks: &mut Syncing,
         counters: &counters,
         clock: &clock,
         pulse: &pulse,

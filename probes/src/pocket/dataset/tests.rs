@@ -101,7 +101,6 @@ fn it_is_announced_made_alike_and_goes_with_the_folder() {
     drop(folder.create_file("file-x", OFlags::RDWR).unwrap());
     let inside = s.scratch().place().join("dataset-cold/file-x");
     assert!(inside.exists(), "it is mounted in the scratch folder");
-    dataset.sync(&Pulse::default()).unwrap();
     // A file that is open keeps it.
     let file = fs::File::open(inside).unwrap();
     drop((folder, dataset));

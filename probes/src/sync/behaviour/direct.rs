@@ -91,7 +91,7 @@ impl Study for DirectReal {
         seen: &mut Observations,
     ) -> Result<(), Stop> {
         let name = "file-direct";
-        let file = WalFile::create(&self.folder, name)?;
+        let file = WalFile::create_anew(&self.folder, name)?;
         file.zero_fill(BYTES, &vec![0; BYTES as usize], lab.pulse)?;
         file.fsync()?;
         let plain = resident(&file);

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::{
     contract::{Fault, Lab, Observations, Phase, Stop, Study},
     engine::lap::Lap,
-    files::WalFile,
+    files::{WalFile, synced},
     folder::Folder,
     sys::errno,
 };
@@ -32,7 +32,7 @@ impl Study for DirectoryFsync {
                 return Err(Stop::Interrupted);
             }
             let (tmp, name) = (format!("tmp-directory-{n}"), format!("file-directory-{n}"));
-            WalFile::create(&self.folder, &tmp)?;
+            WalFile::create_anew(&self.folder, &tmp)?.close()?;
             self.folder.rename(&tmp, &name)?;
             lap.leg(SERIES, 1.0);
             lap.start();
@@ -68,14 +68,13 @@ pub(super) struct DurableRename {
 impl DurableRename {
     /// The steps in their order; the first that fails, by name.
     fn steps(&self, old: &str, new: &str, lap: &mut Lap<'_>) -> Result<(), (Phase, Fault)> {
-        let open = |name: &str| WalFile::open(&self.folder, name, rustix::fs::OFlags::empty());
         let mut step = |phase: Phase, outcome: Result<(), Fault>| {
             lap.mark(phase);
             outcome.map_err(|fault| (phase, fault))
         };
-        step("fsync_old", open(old).and_then(|file| file.fsync()))?;
+        step("fsync_old", synced(&self.folder, old))?;
         step("rename", self.folder.rename(old, new))?;
-        step("fsync_new", open(new).and_then(|file| file.fsync()))?;
+        step("fsync_new", synced(&self.folder, new))?;
         step("fsync_directory", self.folder.sync_dir())
     }
 }
@@ -92,7 +91,9 @@ impl Study for DurableRename {
                 return Err(Stop::Interrupted);
             }
             let (tmp, name) = (format!("tmp-rename-{n}"), format!("file-rename-{n}"));
-            WalFile::create(&self.folder, &tmp)?.pwrite_all(&[1; 512], 0)?;
+            let file = WalFile::create_anew(&self.folder, &tmp)?;
+            file.pwrite_all(&[1; 512], 0)?;
+            file.close()?;
             lap.leg(SERIES, 1.0);
             lap.start();
             if let Err((step, fault)) = self.steps(&tmp, &name, lap) {

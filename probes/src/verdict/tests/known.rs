@@ -79,8 +79,10 @@ fn the_other_end_of_a_network_or_a_program_cannot_be_seen() {
         ("fuse", "user-space-filesystem"),
         ("fuseblk", "user-space-filesystem"),
     ] {
-        let facts = facts(&[("fs.type", json!(kind))], vec![]);
-        expect(&facts, &same(0, &[]), NotProvable, &[(id, LIMITS)]);
+        if kind != "fuseblk" {
+            let facts = facts(&[("fs.type", json!(kind))], vec![]);
+            expect(&facts, &same(0, &[]), NotProvable, &[(id, LIMITS)]);
+        }
         // Also below a loop device that counts every flush.
         let facts = self::facts(&[], vec![loop_on(Some(kind))]);
         expect(
@@ -90,6 +92,45 @@ fn the_other_end_of_a_network_or_a_program_cannot_be_seen() {
             &[(id, LIMITS), ("device-flushes", FOR)],
         );
     }
+}
+
+/// The kernel ties a `fuseblk` to a block device, so its flushes are counted as any other's; and
+/// its data must be seen there too.
+#[test]
+fn a_program_on_a_block_device_is_judged_by_that_device() {
+    let facts = facts(
+        &[("fs.type", json!("fuseblk")), ("fs.subtype", json!("x"))],
+        vec![device("sda", None)],
+    );
+    let rows = |flushes, written: Option<u64>| {
+        let mut rows = same(flushes, &[("sda", flushes)]);
+        for row in &mut rows {
+            row.bytes_written = Some(64 * 8192);
+            row.device_bytes_written = written;
+        }
+        rows
+    };
+    let id = "user-space-filesystem";
+    expect(
+        &facts,
+        &rows(64, Some(64 * 8192)),
+        FlushesSeen,
+        &[(id, LIMITS), ("device-flushes", FOR)],
+    );
+    expect(
+        &facts,
+        &rows(0, Some(64 * 8192)),
+        NoFlushSeen,
+        &[(id, LIMITS), ("device-flushes", AGAINST)],
+    );
+    for written in [None, Some(0), Some(32 * 8192)] {
+        let seen = [(id, LIMITS), ("device-flushes", FOR), (id, LIMITS)];
+        expect(&facts, &rows(64, written), NotProvable, &seen);
+    }
+    // Nothing is known of a device.
+    let facts = self::facts(&[("fs.type", json!("fuseblk"))], vec![]);
+    let seen = [(id, LIMITS), ("device-flushes", LIMITS), (id, LIMITS)];
+    expect(&facts, &same(0, &[]), NotProvable, &seen);
 }
 
 #[test]
