@@ -200,9 +200,9 @@ fn leaders_that_slept_differently_decide_nothing() {
     let mut odd = winning();
     let id = "commit/delay-16/fdatasync@16+delay";
     *of(&mut odd, id) = of(&mut odd, id).clone().seen("delay_us", json!(3_000));
-    says_nothing(odd.clone(), "internal");
+    says_nothing(odd.clone(), "inconclusive");
     of(&mut odd, id).observations.clear();
-    says_nothing(odd, "internal");
+    says_nothing(odd, "inconclusive");
 }
 
 #[test]

@@ -437,6 +437,7 @@ fn the_random_reports_reach_every_answer() {
         "wal_init_zero@standby",
         "wal_recycle@primary",
         "wal_recycle@standby",
+        "commit_delay",
     ] {
         for answer in ["change", "keep", "nothing"] {
             let seen = counts.get(&format!("{setting} {answer}")).copied();

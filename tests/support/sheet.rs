@@ -17,8 +17,8 @@
 //! recycle/life-cold/recycle+zero.cold = not-cold
 //! ```
 //!
-//! Each file has exactly one line marked `turned:`: an expectation turned round, which
-//! must be asked and must fail. It shows that the file can fail at all.
+//! A line marked `turned:` is an expectation turned round, which must be asked and must fail. Each
+//! file has at least one, each run at most one. It shows that the file can fail at all.
 
 use std::fs;
 use std::path::Path;
@@ -122,8 +122,8 @@ impl Sheet {
         }
         let recipe = recipe.ok_or("1: no filesystem")?;
         let turned = runs.iter().filter(|run| run.turned.is_some()).count();
-        if turned != 1 {
-            return Err(format!("1: {turned} lines are turned, not one"));
+        if turned == 0 {
+            return Err("1: no line is turned".to_owned());
         }
         let names: Vec<_> = runs.iter().map(|run| run.name.as_str()).collect();
         if names.iter().filter(|name| name.is_empty()).count() != 1 || !names[0].is_empty() {
@@ -194,7 +194,7 @@ recycle/life-cold/recycle+zero.cold = not-cold
             (
                 "turned: durability.verdict = flushes-seen",
                 "",
-                "0 lines are turned",
+                "no line is turned",
             ),
             ("mount: barrier=0", "mounted: barrier=0", "4: mounted"),
             ("= no-flush-seen", "~ no-flush-seen", "8: ~ with 1 values"),
@@ -205,7 +205,7 @@ recycle/life-cold/recycle+zero.cold = not-cold
             let error = error.unwrap_or_default();
             assert!(error.contains(said), "{from} -> {to}: {error:?}");
         }
-        let twice = format!("{TEXT}turned: target.status = ok\n");
+        let twice = format!("{TEXT}turned: target.status = ok\nturned: target.status = ok\n");
         assert!(Sheet::parse("x", &twice).is_err());
     }
 }

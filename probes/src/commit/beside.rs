@@ -82,7 +82,10 @@ impl Neighbour {
         let file = match WalFile::open(&folder, NAME, OFlags::empty()) {
             Ok(file) => file,
             Err(fault) if fault.errno == Errno::NOENT.raw_os_error() => {
-                make(&folder, bytes, &mut content, lab)?
+                make(&folder, bytes, &mut content, lab).inspect_err(|_| {
+                    // The next case must not take half a file for a whole one.
+                    let _ = folder.unlink(NAME);
+                })?
             }
             Err(fault) => return Err(fault.into()),
         };

@@ -16,10 +16,12 @@ use super::group::{Delay, Log};
 pub(super) const SIBLINGS: u64 = 5;
 /// commit_delay at most, in microseconds.
 const MOST_US: u64 = 100_000;
-/// Flushes that the mean is of.
-const FLUSHES: u64 = 32;
+/// Flushes of a batch, and batches: of their means the middle one is taken, so that a stall or two
+/// do not make all leaders sleep longer.
+const BATCH: usize = 8;
+const BATCHES: usize = 8;
 /// Flushes before them that are not counted.
-const DISCARDED: u64 = 4;
+const DISCARDED: usize = 4;
 /// Sleeps of each length.
 const SLEEPS: u64 = 16;
 /// A sleep whose real length is told for comparison between hosts.
@@ -94,19 +96,30 @@ fn timer_slack_us() -> Value {
 }
 
 fn mean_flush_ns(log: &mut impl Log, clock: &dyn Clock, lab: &Lab<'_>) -> Result<u64, Stop> {
-    let mut sum = 0;
-    for number in 0..DISCARDED + FLUSHES {
+    let mut times = Vec::with_capacity(BATCH * BATCHES);
+    for number in 0..DISCARDED + BATCH * BATCHES {
         if lab.pulse.stopped() {
             return Err(Stop::Interrupted);
         }
         let began = clock.now_ns();
         flush(log)?;
         if number >= DISCARDED {
-            sum += clock.now_ns().saturating_sub(began);
+            times.push(clock.now_ns().saturating_sub(began));
         }
         lab.pulse.beat();
     }
-    Ok(sum / FLUSHES)
+    Ok(middle_mean(&times))
+}
+
+/// The middle one of the batches' means.
+fn middle_mean(times: &[u64]) -> u64 {
+    let mut means: Vec<u64> = times
+        .chunks(BATCH)
+        .map(|batch| batch.iter().sum::<u64>() / batch.len() as u64)
+        .collect();
+    means.sort_unstable();
+    let half = means.len() / 2;
+    means[half.saturating_sub(1)..=half].iter().sum::<u64>() / 2
 }
 
 /// One commit of a client that is alone.
@@ -133,6 +146,20 @@ mod tests {
         assert_eq!(sleep_of(8_000_900).as_micros(), 4_000);
         assert_eq!(sleep_of(300).as_micros(), 1);
         assert_eq!(sleep_of(u64::MAX).as_micros(), 100_000);
+    }
+
+    #[test]
+    fn a_stall_does_not_lengthen_the_delay() {
+        let mut times: Vec<u64> = (0..64).map(|n| 1_000 + n % 8).collect();
+        assert_eq!(middle_mean(&times), 1_003);
+        times[5] = 9_000_000;
+        times[60] = 9_000_000;
+        assert_eq!(middle_mean(&times), 1_003);
+        // A flush that is dear each time it comes is part of the mean.
+        let dear: Vec<u64> = (0..64)
+            .map(|n| if n % 8 == 0 { 9_000 } else { 1_000 })
+            .collect();
+        assert_eq!(middle_mean(&dear), 2_000);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use rustix::io::Errno;
 
 use crate::{
-    contract::{Fault, Lab, Stop},
+    contract::{Fault, Lab, Pulse, Stop},
     files::{FILL_BYTES, WalFile},
     folder::Folder,
     sync::{
@@ -54,9 +54,11 @@ impl Segment {
             Ok(_) => {}
             Err(fault) if fault.errno == Errno::NOENT.raw_os_error() => {
                 lab.hooks.charge(file_bytes)?;
-                let file = WalFile::create(&folder, NAME)?;
-                file.zero_fill(file_bytes, &vec![0; FILL_BYTES as usize], lab.pulse)?;
-                file.fsync()?;
+                if let Err(fault) = make(&folder, file_bytes, lab.pulse) {
+                    // The next case must not take half a segment for a whole one.
+                    let _ = folder.unlink(NAME);
+                    return Err(fault.into());
+                }
             }
             Err(fault) => return Err(fault.into()),
         }
@@ -89,6 +91,12 @@ impl Segment {
     }
 }
 
+fn make(folder: &Folder, bytes: u64, pulse: &Pulse) -> Result<(), Fault> {
+    let file = WalFile::create(folder, NAME)?;
+    file.zero_fill(bytes, &vec![0; FILL_BYTES as usize], pulse)?;
+    file.fsync()
+}
+
 impl Log for Segment {
     fn write(&mut self, records: u64) -> Result<Wrote, Fault> {
         let group = Pattern::Commit {
@@ -113,5 +121,69 @@ impl Log for Segment {
 
     fn sync(&mut self) -> Result<(), Fault> {
         self.writer.sync().map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(folder: &Folder, commit_bytes: u64) -> Segment {
+        const BYTES: u64 = 256 << 10;
+        make(folder, BYTES, &Pulse::default()).unwrap();
+        let way = Way::parse("fdatasync").unwrap();
+        let file = WalFile::open(folder, NAME, way.flags()).unwrap();
+        let mut content = Buffer::new(32 << 10, MEMORY_ALIGN);
+        content.fill_incompressible(7);
+        Segment {
+            writer: Writer::new(file, way).unwrap(),
+            way,
+            commit_bytes,
+            file_bytes: BYTES,
+            insert_at: 0,
+            content,
+            written: 0,
+            folder: folder.folder().unwrap(),
+        }
+    }
+
+    fn folder(dir: &tempfile::TempDir) -> Folder {
+        Folder::of_test(std::fs::File::open(dir.path()).unwrap().into())
+    }
+
+    #[test]
+    fn a_group_is_written_in_whole_pages_from_its_first_records_page() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut segment = segment(&folder(&dir), 512);
+        let mut bytes = |records| segment.write(records).unwrap();
+        assert_eq!((bytes(1).bytes, bytes(15).bytes), (8192, 8192));
+        // The page is full; the next group begins in the next one, and goes on into a third.
+        assert_eq!(bytes(17).bytes, 2 * 8192);
+        assert_eq!(
+            bytes(1),
+            Wrote {
+                bytes: 8192,
+                syncs: 1
+            }
+        );
+        assert_eq!(segment.insert_at, 34 * 512);
+    }
+
+    #[test]
+    fn a_large_group_is_written_in_pieces_and_stays_in_the_segment() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut segment = segment(&folder(&dir), 60_000);
+        for _ in 0..20 {
+            assert!(segment.write(3).unwrap().bytes >= 180_000);
+            segment.sync().unwrap();
+            assert!(segment.insert_at <= segment.file_bytes);
+        }
+        let length = std::fs::metadata(dir.path().join(NAME)).unwrap().len();
+        assert_eq!(length, segment.file_bytes);
+        // Each of these writes syncs by itself.
+        segment.way = Way::parse("open_datasync").unwrap();
+        assert!(segment.write(3).unwrap().syncs >= 180_000 >> 15);
+        segment.remove().unwrap();
+        segment.remove().unwrap();
     }
 }

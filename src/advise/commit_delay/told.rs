@@ -14,7 +14,7 @@ const LOAD: &str = "it was measured with clients that do nothing but commit";
 
 /// Two neighbouring numbers of clients gain.
 pub(super) fn change(view: &View<'_>, legs: [Leg<'_>; 2]) -> Vec<Saying> {
-    let broken = |why: String| open(&[Gap::new("internal", why, None)]);
+    let broken = |why: String| open(&[Gap::new("inconclusive", why, None)]);
     let mut sure = Confidence::new(view);
     sure.limits(view);
     sure.lower(LOAD);
