@@ -12,6 +12,9 @@ use std::{
 use super::*;
 use crate::engine::clock::Monotonic;
 
+/// A test that waits longer has failed: the panic ends every client.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What a sync of the fake log does once it may go on.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
@@ -38,7 +41,7 @@ impl Log for Scripted {
 
     fn sync(&mut self) -> Result<(), Fault> {
         self.entered.send(self.records).unwrap();
-        match self.answers.recv().unwrap() {
+        match self.answers.recv_timeout(PATIENCE).unwrap() {
             Answer::Durable => Ok(()),
             Answer::Fails(errno) => Err(Fault::new("fdatasync", errno, "fake")),
             Answer::Panics => panic!("as the test asked"),
@@ -89,7 +92,7 @@ fn one_then(
     let mut synced = Vec::new();
     let outcomes = thread::scope(|scope| {
         let first = scope.spawn(|| wal.commit());
-        synced.push(script.entered.recv().unwrap());
+        synced.push(script.entered.recv_timeout(PATIENCE).unwrap());
         let rest: Vec<_> = (0..followers)
             .map(|_| scope.spawn(|| wal.commit()))
             .collect();
@@ -168,7 +171,7 @@ impl Clock for Halting {
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         if call == self.at {
             self.reached.lock().unwrap().send(()).unwrap();
-            self.go.lock().unwrap().recv().unwrap();
+            self.go.lock().unwrap().recv_timeout(PATIENCE).unwrap();
         }
         call
     }
@@ -194,13 +197,13 @@ fn what_is_added_while_the_leader_sleeps_is_flushed_with_it() {
     thread::scope(|scope| {
         let commit = || scope.spawn(|| assert!(wal.commit()));
         commit();
-        script.entered.recv().unwrap();
+        script.entered.recv_timeout(PATIENCE).unwrap();
         for _ in 0..6 {
             commit();
         }
         until_added(&wal, 7);
         script.answers.send(Answer::Durable).unwrap();
-        seen.recv().unwrap();
+        seen.recv_timeout(PATIENCE).unwrap();
         // The lock is held, and nothing was written yet.
         commit();
         until_added(&wal, 8);
