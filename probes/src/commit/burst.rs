@@ -32,6 +32,19 @@ pub(super) struct Plan {
     pub(super) think: Duration,
 }
 
+impl Plan {
+    /// Records that are added before anyone leads. At a start one after another the first leader would
+    /// be alone and the others wait longer than ever after, which would make the slowest commits of
+    /// all; clients that think are spread all the same.
+    pub(super) const fn first_records(&self) -> u64 {
+        if self.think.is_zero() {
+            self.clients
+        } else {
+            1
+        }
+    }
+}
+
 /// What the clients saw.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {

@@ -106,7 +106,7 @@ impl Trial for Clients {
         lap.leg(SERIES, 1.0);
         let (clock, pulse) = (lap.clock(), lap.pulse());
         let delay = self.half.as_ref().map(Half::delay);
-        let wal = Wal::new(segment, delay, clock, pulse);
+        let wal = Wal::new(segment, self.burst.first_records(), delay, clock, pulse);
         let (from, cpu_from) = (clock.now_ns(), cpu_ns());
         let run = || burst::run(&wal, self.burst, clock, pulse);
         let seen = match &mut self.neighbour {

@@ -13,6 +13,9 @@ use std::{
 
 use crate::contract::{Clock, Fault, Pulse};
 
+/// How often those who wait for the first records look whether the run is to end.
+const RECHECK: Duration = Duration::from_millis(20);
+
 /// What the holder of the lock does with the records. A record is counted, not copied.
 pub(super) trait Log: Send {
     /// Writes `records` further records; the calls that it took, and what they wrote.
@@ -69,6 +72,8 @@ pub(super) enum End {
 pub(super) struct Wal<'w, L> {
     state: Mutex<State<L>>,
     released: Condvar,
+    /// Nobody leads before so many records were added.
+    first: u64,
     delay: Option<Delay>,
     clock: &'w dyn Clock,
     pulse: &'w Pulse,
@@ -88,8 +93,10 @@ struct State<L> {
 }
 
 impl<'w, L: Log> Wal<'w, L> {
+    /// A log that is led for the first time when `first` records were added.
     pub(super) fn new(
         log: L,
+        first: u64,
         delay: Option<Delay>,
         clock: &'w dyn Clock,
         pulse: &'w Pulse,
@@ -104,6 +111,7 @@ impl<'w, L: Log> Wal<'w, L> {
                 end: None,
             }),
             released: Condvar::new(),
+            first,
             delay,
             clock,
             pulse,
@@ -121,6 +129,9 @@ impl<'w, L: Log> Wal<'w, L> {
         state.active += 1;
         state.inserted += 1;
         let record = state.inserted;
+        if record == self.first {
+            self.released.notify_all();
+        }
         let durable = loop {
             if state.flushed >= record {
                 break true;
@@ -130,6 +141,12 @@ impl<'w, L: Log> Wal<'w, L> {
             }
             if state.end.is_some() {
                 break false;
+            }
+            if state.inserted < self.first {
+                // Who does not come any more wakes nobody: look again.
+                let waited = self.released.wait_timeout(state, RECHECK);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
             }
             state = match state.log.take() {
                 // Whoever holds the log wakes all when it gives it back.

@@ -47,7 +47,7 @@ fn burst(
         stops_at,
         pulse: &pulse,
     };
-    let wal = Wal::new(log, delay, &clock, &pulse);
+    let wal = Wal::new(log, plan.first_records(), delay, &clock, &pulse);
     let seen = run(&wal, plan, &clock, &pulse).unwrap();
     let Closed { log, groups, end } = wal.close().unwrap();
     let sum = groups.iter().map(|g| g.commits).sum();
@@ -129,4 +129,29 @@ fn a_stop_ends_the_burst() {
     // Who is about to wait for the flush under way leaves without its answer.
     assert!(seen.latencies_ns.len() as u64 <= sum);
     assert!(sum < 256);
+}
+
+#[test]
+fn all_are_there_before_somebody_leads() {
+    for clients in [1, 6, 16] {
+        let (.., closed) = burst(plan(clients), None, 0, 0);
+        assert_eq!(closed.groups[0].commits, clients);
+    }
+    // Those who wait for a client that will not come end with the run.
+    let (clock, pulse) = (Monotonic::new(), Pulse::default());
+    let log = Quick {
+        syncs: 0,
+        fails_at: 0,
+        stops_at: 0,
+        pulse: &pulse,
+    };
+    let wal = Wal::new(log, 2, None, &clock, &pulse);
+    let durable = thread::scope(|scope| {
+        let alone = scope.spawn(|| wal.commit());
+        pulse.stop();
+        alone.join().unwrap()
+    });
+    let closed = wal.close().unwrap();
+    assert!(!durable && closed.groups.is_empty());
+    assert_eq!(closed.end, Some(End::Stopped));
 }

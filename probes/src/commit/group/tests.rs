@@ -88,7 +88,7 @@ fn one_then(
 ) -> (Vec<bool>, Closed<Scripted>, Vec<u64>) {
     let clock = Monotonic::new();
     let (log, script) = scripted();
-    let wal = Wal::new(log, delay, &clock, pulse);
+    let wal = Wal::new(log, 1, delay, &clock, pulse);
     let mut synced = Vec::new();
     let outcomes = thread::scope(|scope| {
         let first = scope.spawn(|| wal.commit());
@@ -118,7 +118,7 @@ fn sizes(closed: &Closed<Scripted>) -> Vec<u64> {
 fn a_client_alone_flushes_each_commit_itself() {
     let (clock, pulse) = (Monotonic::new(), Pulse::default());
     let (log, script) = scripted();
-    let wal = Wal::new(log, None, &clock, &pulse);
+    let wal = Wal::new(log, 1, None, &clock, &pulse);
     for _ in 0..3 {
         script.answers.send(Answer::Durable).unwrap();
         assert!(wal.commit());
@@ -193,7 +193,7 @@ fn what_is_added_while_the_leader_sleeps_is_flushed_with_it() {
         siblings: 5,
     });
     let (log, script) = scripted();
-    let wal = Wal::new(log, delay, &clock, &pulse);
+    let wal = Wal::new(log, 1, delay, &clock, &pulse);
     thread::scope(|scope| {
         let commit = || scope.spawn(|| assert!(wal.commit()));
         commit();
@@ -250,7 +250,7 @@ fn a_panic_of_the_leader_leaves_nobody_waiting() {
 fn idle_clients_do_not_count_as_active() {
     let (clock, pulse) = (Monotonic::new(), Arc::new(Pulse::default()));
     let (log, script) = scripted();
-    let wal = Wal::new(log, None, &clock, &pulse);
+    let wal = Wal::new(log, 1, None, &clock, &pulse);
     script.answers.send(Answer::Durable).unwrap();
     assert!(wal.commit());
     assert_eq!(wal.lock().active, 0);
