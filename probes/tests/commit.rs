@@ -68,6 +68,7 @@ fn every_commit_is_counted_once_and_served_by_one_flush() {
     let asked = Request {
         clients: Some(vec![1, 6]),
         commit_bytes: Some(1000),
+        time_s: 25.0,
         ..request(&dir, "commit/{clients,delay-*}")
     };
     let rows = measured(&asked, &Pulse::default());
@@ -82,7 +83,7 @@ fn every_commit_is_counted_once_and_served_by_one_flush() {
         assert_eq!(row.status, RowStatus::Ok, "{id}: {:?}", row.reason);
         // Whole bursts of 16 commits a client.
         assert!(
-            row.ops > 0 && row.ops % (16 * clients) == 0,
+            row.ops > 0 && row.ops.is_multiple_of(16 * clients),
             "{id}: {}",
             row.ops
         );
