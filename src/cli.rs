@@ -237,6 +237,9 @@ mod tests {
             (Some(8), Some(3), Some(0))
         );
         assert_eq!(m.beside, Some(Beside::Read));
+        let m = measure("walprobe commit /a --clients 16,1,4,4 --beside fsync");
+        assert_eq!(m.clients.map(|c| c.0), Some(vec![1, 4, 16]));
+        assert_eq!(m.beside, Some(Beside::Fsync));
         let m = measure("walprobe all /a --cycles 3");
         assert_eq!((m.segments, m.rewrites, m.beside), (None, None, None));
     }
@@ -291,7 +294,11 @@ mod tests {
             ("--segments 1", "--segments <N>"),
             ("--cycles 0", "--cycles <N>"),
             ("--rewrites 3", "--cycles <N>"),
-            ("--beside write", "read"),
+            ("--beside rename", "read, write, fsync"),
+            ("--clients 4,0", "--clients <N,N...>"),
+            ("--clients 4,x", "--clients <N,N...>"),
+            ("--clients 257", "256"),
+            ("--clients 1,2,3,4,5,6,7,8,9,10,11,12,13", "12"),
             ("--fail-on advice", "warning, critical"),
             ("--dry-run --fail-on warning", "--dry-run"),
         ] {

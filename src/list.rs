@@ -29,15 +29,24 @@ pub fn list() -> String {
     text
 }
 
+/// Together they have every case.
+const PLANS: [(Profile, Beside); 5] = [
+    (Profile::Quick, Beside::Read),
+    (Profile::Normal, Beside::Read),
+    (Profile::Thorough, Beside::Read),
+    (Profile::Quick, Beside::Write),
+    (Profile::Quick, Beside::Fsync),
+];
+
 /// Every case of every profile as `PROBE`, `COMPARISON`, `CASE`, and the case it is compared
 /// with; those that need an option too.
 #[must_use]
 pub fn cases() -> Vec<(String, String, String, Option<String>)> {
     let mut cases = Vec::new();
     for probe in PROBES {
-        for profile in [Profile::Quick, Profile::Normal, Profile::Thorough] {
+        for (profile, beside) in PLANS {
             let request = Request {
-                beside: Some(Beside::Read),
+                beside: Some(beside),
                 cycles: Some(1),
                 rewrites: Some(1),
                 ..request(profile)

@@ -36,6 +36,7 @@ pub fn measure(probes: Vec<String>, options: Measure) -> Result<Exit, Failure> {
         seed: options.seed.unwrap_or_else(|| fastrand::u32(..).into()),
         drop_caches: options.drop_caches,
         beside: options.beside,
+        clients: options.clients.map(|clients| clients.0),
         cycles: options.cycles,
         rewrites: options.rewrites,
         segments: options.segments,

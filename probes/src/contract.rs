@@ -212,6 +212,9 @@ pub struct Comparison {
     /// Its cases by the row's name and the group's, where two comparisons of a group have different
     /// cases, or the baseline's row stands elsewhere; empty: every case of the group, by its own name.
     pub names: Vec<(String, String)>,
+    /// Its cases differ in this number of their `params`: from which on do commits come no faster?
+    /// Told as `knee_clients`.
+    pub knee: Option<&'static str>,
     /// The series shown as `commits`, `commit_p50_us` and so on among the observations.
     pub detail: Option<Series>,
     /// Rows that are not measured, since another row of the comparison is the same.
@@ -242,6 +245,7 @@ impl Comparison {
             legs: &[],
             total: None,
             names: Vec::new(),
+            knee: None,
             detail: None,
             same: Vec::new(),
         }
@@ -259,6 +263,7 @@ impl Comparison {
             legs: &[],
             total: None,
             names: Vec::new(),
+            knee: None,
             detail: None,
             same: Vec::new(),
         }

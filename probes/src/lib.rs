@@ -9,6 +9,7 @@
 
 pub mod cache;
 pub mod clean;
+pub mod commit;
 pub mod contract;
 pub mod durability;
 pub mod engine;
@@ -44,4 +45,5 @@ pub const PROBES: &[&dyn contract::Probe] = &[
     &sync::Sync,
     &prealloc::Prealloc,
     &recycle::Recycle,
+    &commit::Commit,
 ];

@@ -94,6 +94,25 @@ impl DropCaches {
 pub enum Beside {
     /// Reads a file at random.
     Read,
+    /// Writes a file in bulk.
+    Write,
+    /// Writes a few pages of a file and fsyncs it, again and again.
+    Fsync,
+}
+
+impl Beside {
+    /// All of it, as help lists it.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Fsync];
+
+    /// As written on the command line and in `params`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Fsync => "fsync",
+        }
+    }
 }
 
 /// One directory's worth of work.
@@ -125,6 +144,9 @@ pub struct Request {
     /// What another thread does to the same filesystem meanwhile.
     #[serde(default)]
     pub beside: Option<Beside>,
+    /// commit: how many clients commit beside each other; none leaves the numbers to the probe.
+    #[serde(default)]
+    pub clients: Option<Vec<u64>>,
     /// prealloc/cycles: how often a file is made, as in test_fallocate.
     #[serde(default)]
     pub cycles: Option<u64>,

@@ -1,10 +1,10 @@
 #![doc = include_str!("../../docs/probes/sync.md")]
 
 mod behaviour;
-mod pattern;
+pub(crate) mod pattern;
 mod plan;
 mod walk;
-mod way;
+pub(crate) mod way;
 
 use crate::{
     contract::{Card, Case, Group, Lab, Probe, Run, Stop},

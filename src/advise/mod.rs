@@ -8,6 +8,7 @@
 //!
 //! A new rule is one file here, one line in [`RULES`], one page in `docs/rules/`.
 
+pub mod commit_delay;
 pub mod confidence;
 pub mod draft;
 pub mod gain;
@@ -67,7 +68,11 @@ pub trait Rule: Sync {
 }
 
 /// Every rule, in the order of the recommendations.
-pub const RULES: &[&dyn Rule] = &[&wal_sync_method::WalSyncMethod, &wal_segments::WalSegments];
+pub const RULES: &[&dyn Rule] = &[
+    &wal_sync_method::WalSyncMethod,
+    &wal_segments::WalSegments,
+    &commit_delay::CommitDelay,
+];
 
 /// Fills `findings` and `not_tested` of every target, in place of what stood there.
 pub fn advise(report: &mut Report) {

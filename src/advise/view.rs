@@ -170,6 +170,7 @@ impl<'a> View<'a> {
         let pattern = match (probe, comparison) {
             ("sync", _) => "sync/{commit*,bulk}".to_owned(),
             ("recycle", _) => "recycle/life*".to_owned(),
+            ("commit", _) => "commit/delay-*".to_owned(),
             _ => format!("{probe}/*"),
         };
         self.command(probe, &format!("--only '{pattern}'{more}"))

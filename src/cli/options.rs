@@ -3,7 +3,9 @@
 use clap::{Args, ValueHint, builder::PossibleValuesParser};
 use walprobe_probes::request::{Beside, DropCaches, Profile};
 
-use super::values::{besides, drops, formats, glob, levels, profiles, seconds, timeout};
+use super::values::{
+    Clients, besides, clients, drops, formats, glob, levels, profiles, seconds, timeout,
+};
 use crate::{fail_on::FailOn, size};
 
 /// Options of the measuring commands.
@@ -62,8 +64,12 @@ pub struct Measure {
         value_parser = clap::value_parser!(u64).range(0..=100_000))]
     pub rewrites: Option<u64>,
 
-    /// Measure commits while something else uses the filesystem too: read is a reader at random
-    /// places (recycle/beside)
+    /// How many clients commit at the same time, smallest to largest [default: 1,2,4,8,16]
+    #[arg(long, value_name = "N,N...", help_heading = "The load", value_parser = clients)]
+    pub clients: Option<Clients>,
+
+    /// Measure commits while something else uses the filesystem too: another file is read at random
+    /// (commit/beside, recycle/beside), written in bulk, or fsynced again and again (commit/beside)
     #[arg(long, value_name = "WHAT", help_heading = "The load", value_parser = besides())]
     pub beside: Option<Beside>,
 

@@ -24,9 +24,36 @@ pub(super) fn drops() -> impl TypedValueParser<Value = DropCaches> {
 }
 
 pub(super) fn besides() -> impl TypedValueParser<Value = Beside> {
-    named([Beside::Read], |b| match b {
-        Beside::Read => "read",
-    })
+    named(Beside::ALL, |b| b.as_str())
+}
+
+/// Numbers of clients, in order, each once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clients(pub Vec<u64>);
+
+/// Most clients at the same time.
+const MOST_CLIENTS: u64 = 256;
+/// Most numbers of clients.
+const MOST_COUNTS: usize = 12;
+
+pub(super) fn clients(text: &str) -> Result<Clients, String> {
+    let mut counts = Vec::new();
+    for part in text.split(',') {
+        let count: u64 = part
+            .trim()
+            .parse()
+            .map_err(|_| format!("'{part}' is not a number of clients"))?;
+        if !(1..=MOST_CLIENTS).contains(&count) {
+            return Err(format!("{count} is not from 1 to {MOST_CLIENTS}"));
+        }
+        counts.push(count);
+    }
+    counts.sort_unstable();
+    counts.dedup();
+    if counts.len() > MOST_COUNTS {
+        return Err(format!("there are more than {MOST_COUNTS} numbers"));
+    }
+    Ok(Clients(counts))
 }
 
 pub(super) fn levels() -> impl TypedValueParser<Value = FailOn> {

@@ -94,6 +94,7 @@ pub const DOUBTS: &[(&str, &str)] = &[
     ("burst-ended", "the device was fast only for a while"),
     ("few-rounds", "too few rounds for a verdict"),
     ("coarse-clock", "the clock is coarse beside the times"),
+    ("cpu-bound", "the clients left no processor free"),
     (
         "allocation-lags",
         "the filesystem counts allocated space late",

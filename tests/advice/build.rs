@@ -249,6 +249,30 @@ pub(crate) fn prealloc(create: (f64, f64, f64), first_pass: (f64, f64, f64)) -> 
         .collect()
 }
 
+/// One number of clients in `commit`, with a leader that sleeps and without; `suffix` is `-think` or
+/// nothing.
+pub(crate) fn delay(clients: u64, suffix: &str, span: (f64, f64, f64)) -> Vec<Row> {
+    let base = format!("fdatasync@{clients}");
+    [
+        (base.clone(), BASE, 4.0),
+        (format!("{base}+delay"), span, 7.9),
+    ]
+    .into_iter()
+    .map(|(case, span, group)| {
+        row(
+            &format!("commit/delay-{clients}{suffix}/{case}"),
+            &base,
+            span,
+        )
+        .p99(span)
+        .param("clients", clients)
+        .seen("group_size_mean", json!(group))
+        .seen("delay_us", json!(4_000))
+        .seen("delay_really_us", json!(4_060.5))
+    })
+    .collect()
+}
+
 /// The row with this id.
 pub(crate) fn of<'r>(report: &'r mut Report, id: &str) -> &'r mut Row {
     report.targets[0]

@@ -14,7 +14,7 @@ use walprobe_probes::report::{
     Cold, DurabilityVerdict, Finding, Report, Row, RowStatus, Target, Verdict,
 };
 
-use super::build::{With, life, prealloc, report, row, sync, target, verdict};
+use super::build::{With, delay, life, prealloc, report, row, sync, target, verdict};
 
 type Span = (f64, f64, f64);
 const SAME: Span = (1.0, 0.97, 1.03);
@@ -128,6 +128,10 @@ fn everything() -> Report {
         life("life-cold", CHEAPER, CHEAPER),
         life("life-cold-8k", CHEAPER, CHEAPER),
         life("life-standby", CHEAPER, CHEAPER),
+        delay(8, "", CHEAPER),
+        delay(16, "", CHEAPER),
+        delay(8, "-think", SAME),
+        delay(16, "-think", SAME),
         vec![
             reserved("enospc/full/zero-fill"),
             reserved("enospc/rewrite-old/old-segment"),
@@ -302,6 +306,15 @@ fn change_is_right(target: &Target, finding: &Finding) {
                 BEYOND
             ));
         }
+        "commit_delay" => {
+            for clients in [8, 16] {
+                let case = format!("fdatasync@{clients}+delay");
+                let row = ok(target, "commit", &format!("delay-{clients}"), &case);
+                assert_eq!(row.verdict, Some(Verdict::Faster));
+                assert!(below(row.ratio_high, BEYOND) && below(row.p99_ratio_high, 1.25));
+                assert_eq!(finding.value.as_deref(), Some("4000"));
+            }
+        }
         other => panic!("{other} changed"),
     }
 }
@@ -424,6 +437,7 @@ fn the_random_reports_reach_every_answer() {
         "wal_init_zero@standby",
         "wal_recycle@primary",
         "wal_recycle@standby",
+        "commit_delay",
     ] {
         for answer in ["change", "keep", "nothing"] {
             let seen = counts.get(&format!("{setting} {answer}")).copied();

@@ -72,6 +72,7 @@ const DOUBTS: &[&str] = &[
     "burst-ended",
     "few-rounds",
     "coarse-clock",
+    "cpu-bound",
     "allocation-lags",
     "whole-system-drop",
 ];

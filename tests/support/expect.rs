@@ -10,8 +10,9 @@
 //! | `device 0.kind` | a device of the stack, by its place |
 //! | `finding wal_recycle.action`, `not_tested wal_recycle.reason_code` | what is said of a setting; `*` = all |
 //!
-//! Besides the row's own keys: `device_kib_per_op`, device KiB written for each operation, and
-//! `doubt_codes`, as in the CSV. A finding for one role is named `wal_recycle@standby`.
+//! Besides the row's own keys: `device_kib_per_op`, device KiB written for each operation;
+//! `ungrouped_ops`, operations in no group of commits; `flushes_per_group`, flushes that the device
+//! counted for each group; `doubt_codes`, as in the CSV. A finding for one role is named `wal_recycle@standby`.
 //! Operators: `= V`, `!= V`, `in V V...`, `between LOW HIGH` (both included), `<= N`, `>= N`, `has WORD`
 //! of several; and, without a key, `present` and `absent`. Values: numbers, `true`, `false`, `null`,
 //! else text; `"..."` where text has blanks. `on FACT=BEGINNING: EXPECTATION` is asked only where
@@ -284,6 +285,23 @@ fn resolve(place: &Value, keys: &[String]) -> Option<Value> {
         let doubts = place["doubts"].as_array()?;
         let codes: Vec<_> = doubts.iter().filter_map(|d| d["code"].as_str()).collect();
         return Some(Value::from(codes.join(" ")));
+    }
+    let number = |place: &Value, key: &str| place[key].as_f64().filter(|number| *number > 0.0);
+    if keys == ["ungrouped_ops"] {
+        let ops = number(place, "ops");
+        let grouped = number(&place["observations"], "group_size_sum");
+        return Some(match (ops, grouped) {
+            (Some(ops), Some(grouped)) => Value::from(ops - grouped),
+            _ => Value::Null,
+        });
+    }
+    if keys == ["flushes_per_group"] {
+        let flushes = place["flushes"].as_f64();
+        let groups = number(&place["observations"], "groups");
+        return Some(match (flushes, groups) {
+            (Some(flushes), Some(groups)) => Value::from(flushes / groups),
+            _ => Value::Null,
+        });
     }
     keys.iter()
         .try_fold(place, |place, key| place.get(key))

@@ -9,7 +9,13 @@ use walprobe_probes::report::{Cold, DurabilityVerdict, Finding, Report, Row, Tar
 use crate::document::id;
 
 /// Settings that every report must speak of.
-pub const SETTINGS: &[&str] = &["wal_sync_method", "wal_init_zero", "wal_recycle"];
+pub const SETTINGS: &[&str] = &[
+    "wal_sync_method",
+    "wal_init_zero",
+    "wal_recycle",
+    "commit_delay",
+    "commit_siblings",
+];
 
 /// Settings whose change is never recommended.
 const NEVER: &[&str] = &[

@@ -161,6 +161,7 @@ impl CaseRun {
             };
             trial.observe(lab, &mut self.seen)
         });
+        let outcome = outcome.and_then(|()| self.tally.agrees().map_err(Stop::Broken));
         // Part of a block is told, but never compared.
         self.tally.end_block(plan.round, plan.order, from, whole);
         if whole {

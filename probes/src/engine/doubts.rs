@@ -12,6 +12,9 @@ const WORTH_PCT: f64 = 2.0;
 /// An operation shorter than this many clock readings cannot be timed well.
 const READINGS: f64 = 20.0;
 
+/// Processors this busy leave none free for a client that is woken.
+const CPU_BOUND_PCT: f64 = 70.0;
+
 /// Facts about the run that doubts need.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Setting {
@@ -67,6 +70,17 @@ pub fn doubts(case: &CaseRun, series: &SeriesTally, setting: &Setting) -> Vec<Do
             pct,
             "pct",
             format!("of what had been written durably, {pct:.0}% was counted as allocated"),
+        );
+    }
+    if let Some(pct) = told("cpu_busy_pct").filter(|pct| *pct >= CPU_BOUND_PCT) {
+        doubt(
+            "cpu-bound",
+            pct,
+            "pct",
+            format!(
+                "the clients kept the {} processors busy for {pct:.0}% of the time: that, and not the device alone, makes these figures",
+                setting.cpus
+            ),
         );
     }
     let wall_s = case.wall_ns as f64 / 1e9;

@@ -105,6 +105,29 @@ impl<'a> Lap<'a> {
         sum
     }
 
+    /// The clock, for operations that overlap and are timed by threads of the trial's own. They end
+    /// in [`Lap::burst`].
+    #[must_use]
+    pub const fn clock(&self) -> &'a dyn Clock {
+        self.clock
+    }
+
+    /// Samples that overlapped: the time of each, and the time on the wall from the first one's
+    /// start to the last one's end, which the means of blocks and the rate go by.
+    pub fn burst(&mut self, elapsed_ns: u64, samples_ns: &[u64]) {
+        if self.recording {
+            let ended_ns = self.clock.now_ns();
+            self.tally.burst(self.leg, elapsed_ns, samples_ns, ended_ns);
+        }
+    }
+
+    /// A flush that served `ops` samples of a burst, and where its time went.
+    pub fn group(&mut self, ops: u64, phases: &[(Phase, u64)]) {
+        if self.recording {
+            self.tally.group(self.leg, ops, phases);
+        }
+    }
+
     /// The life so far, as one sample of `series`; call it before the remove leg (foreground)
     /// and after it (total; the engine adds deferred cost).
     pub fn life(&mut self, series: Series) {

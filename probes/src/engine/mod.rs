@@ -9,6 +9,7 @@ pub mod case;
 pub mod clock;
 pub mod counters;
 pub mod doubts;
+mod knee;
 pub mod lap;
 pub mod rounds;
 pub mod rows;

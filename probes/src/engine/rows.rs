@@ -7,6 +7,7 @@ use crate::{
     engine::{
         case::{CaseRun, State},
         doubts::{self, Setting},
+        knee,
         rounds::{GroupRun, Pairing},
         tally::SeriesTally,
     },
@@ -35,6 +36,7 @@ pub fn rows(run: &GroupRun<'_>, lab: &Lab<'_>, margins: &Margins, last: bool) ->
     for (which, (comparison, pairs)) in run.group.compare.iter().zip(&run.pairs).enumerate() {
         let baseline = run.group.baseline(comparison);
         let members = run.group.members(comparison);
+        let first = rows.len();
         for &(name, at) in &members {
             let (case, pairing) = (&run.cases[at], &pairs[at]);
             let role = Role {
@@ -71,6 +73,9 @@ pub fn rows(run: &GroupRun<'_>, lab: &Lab<'_>, margins: &Margins, last: bool) ->
                 baseline_figures(&mut row, base, comparison.series);
             }
             rows.push(row);
+        }
+        if let Some(number) = comparison.knee {
+            knee::tell(&mut rows[first..], number);
         }
     }
     rows
@@ -185,7 +190,8 @@ fn figures(row: &mut Row, t: &SeriesTally) {
     }
     let mean_ns = t.sum_ns as f64 / t.ops as f64;
     let variance = (t.sumsq_ns2 / t.ops as f64 - mean_ns * mean_ns).max(0.0);
-    row.ops_per_sec = (t.sum_ns > 0).then(|| round(t.ops as f64 * 1e9 / t.sum_ns as f64, 3));
+    row.ops_per_sec =
+        (t.elapsed_ns > 0).then(|| round(t.ops as f64 * 1e9 / t.elapsed_ns as f64, 3));
     row.mean_us = Some(Us(mean_ns.round() as u64));
     row.stddev_us = (t.ops > 1).then(|| Us(variance.sqrt().round() as u64));
     row.p50_us = Some(Us(t.histogram.quantile_ns(0.50)));
@@ -217,7 +223,7 @@ fn blocks(t: &SeriesTally) -> BlockFigures {
         out.order.push(b.order);
         out.at_ms.push(b.at_ns / 1_000_000);
         out.ops.push(b.ops);
-        out.mean_us.push(Us(b.sum_ns / b.ops.max(1)));
+        out.mean_us.push(Us(b.elapsed_ns / b.ops.max(1)));
     }
     out
 }
@@ -424,6 +430,13 @@ fn observations(row: &mut Row, comparison: &Comparison, case: &CaseRun, role: &R
             "deferred_bytes".to_owned(),
             json!((bytes as f64 / blocks).round() as u64),
         );
+    }
+    if let Some(t) = case.tally.get(comparison.series).filter(|t| t.groups > 0) {
+        let mean = t.grouped_ops as f64 / t.groups as f64;
+        let mut put = |name: &str, value: Value| row.observations.insert(name.to_owned(), value);
+        put("groups", json!(t.groups));
+        put("group_size_sum", json!(t.grouped_ops));
+        put("group_size_mean", json!(round(mean, 3)));
     }
     if let Some(total) = comparison.total {
         total_figures(row, total, case, role);

@@ -47,6 +47,8 @@ pub struct Block {
     pub ops: u64,
     /// Sum of their times.
     pub sum_ns: u64,
+    /// Time on the wall in which they were done: the sum, unless they overlapped.
+    pub elapsed_ns: u64,
     /// All operations of the block were done.
     pub whole: bool,
     /// Their distribution.
@@ -54,10 +56,10 @@ pub struct Block {
 }
 
 impl Block {
-    /// Mean time of a sample; none without samples.
+    /// Mean time on the wall for a sample; none without samples.
     #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
-        (self.ops > 0).then(|| self.sum_ns as f64 / self.ops as f64)
+        (self.ops > 0).then(|| self.elapsed_ns as f64 / self.ops as f64)
     }
 }
 
@@ -68,8 +70,14 @@ pub struct SeriesTally {
     pub ops: u64,
     /// Sum of their times.
     pub sum_ns: u64,
+    /// Time on the wall in which they were done: the sum, unless they overlapped.
+    pub elapsed_ns: u64,
     /// Sum of squares.
     pub sumsq_ns2: f64,
+    /// Flushes that each served a group of samples.
+    pub groups: u64,
+    /// Sum of the groups' sizes; where there are groups, the number of samples.
+    pub grouped_ops: u64,
     /// Distribution of all blocks.
     pub histogram: Histogram,
     /// Distribution of the block under way.
@@ -78,6 +86,8 @@ pub struct SeriesTally {
     pub block_ops: u64,
     /// Sum of the block under way.
     pub block_sum_ns: u64,
+    /// Time on the wall of the block under way.
+    pub block_elapsed_ns: u64,
     /// Phases by name.
     pub phases: BTreeMap<Phase, PhaseTally>,
     /// Seconds in which samples ended.
@@ -96,6 +106,31 @@ pub struct SeriesTally {
     pub weight: f64,
     /// Observations of this series alone.
     pub seen: Observations,
+}
+
+impl SeriesTally {
+    fn add(&mut self, ns: u64) {
+        self.ops += 1;
+        self.sum_ns += ns;
+        self.sumsq_ns2 += (ns as f64) * (ns as f64);
+        self.histogram.record(ns);
+        self.block_histogram.record(ns);
+        self.block_ops += 1;
+        self.block_sum_ns += ns;
+    }
+
+    const fn elapsed(&mut self, ns: u64) {
+        self.elapsed_ns += ns;
+        self.block_elapsed_ns += ns;
+    }
+
+    fn phases(&mut self, marks: &[(Phase, u64)]) {
+        for &(phase, spent) in marks {
+            let p = self.phases.entry(phase).or_default();
+            p.histogram.record(spent);
+            p.sum_ns += spent;
+        }
+    }
 }
 
 /// All series of one case.
@@ -138,19 +173,51 @@ impl Tally {
         ended_ns: u64,
     ) {
         let t = self.leg(series);
-        t.ops += 1;
-        t.sum_ns += ns;
-        t.sumsq_ns2 += (ns as f64) * (ns as f64);
-        t.histogram.record(ns);
-        t.block_histogram.record(ns);
-        t.block_ops += 1;
-        t.block_sum_ns += ns;
-        for &(phase, spent) in marks {
-            let p = t.phases.entry(phase).or_default();
-            p.histogram.record(spent);
-            p.sum_ns += spent;
-        }
+        t.add(ns);
+        t.elapsed(ns);
+        t.phases(marks);
         second(&mut t.seconds, ended_ns, ns);
+    }
+
+    /// Samples that overlapped, and the time on the wall in which all of them were done.
+    pub(crate) fn burst(
+        &mut self,
+        series: Series,
+        elapsed_ns: u64,
+        samples_ns: &[u64],
+        ended_ns: u64,
+    ) {
+        let t = self.leg(series);
+        t.elapsed(elapsed_ns);
+        for &ns in samples_ns {
+            t.add(ns);
+            second(&mut t.seconds, ended_ns, ns);
+        }
+    }
+
+    /// A flush that served `ops` samples of a burst, and where its time went.
+    pub(crate) fn group(&mut self, series: Series, ops: u64, marks: &[(Phase, u64)]) {
+        let t = self.leg(series);
+        t.groups += 1;
+        t.grouped_ops += ops;
+        t.phases(marks);
+    }
+
+    /// Where flushes serve groups of samples, each sample was served by exactly one.
+    ///
+    /// # Errors
+    /// The series in which that is not so.
+    pub(crate) fn agrees(&self) -> Result<(), String> {
+        let wrong = self
+            .series
+            .iter()
+            .find(|(_, t)| t.groups > 0 && t.grouped_ops != t.ops);
+        wrong.map_or(Ok(()), |(series, t)| {
+            Err(format!(
+                "{} operations of {series}, and {} in its groups",
+                t.ops, t.grouped_ops
+            ))
+        })
     }
 
     /// Closes the block under way in every series that has samples of it.
@@ -165,11 +232,13 @@ impl Tally {
                 at_ns,
                 ops: t.block_ops,
                 sum_ns: t.block_sum_ns,
+                elapsed_ns: t.block_elapsed_ns,
                 whole,
                 spread: t.block_histogram.sparse(),
             });
             t.block_ops = 0;
             t.block_sum_ns = 0;
+            t.block_elapsed_ns = 0;
             t.block_histogram = Histogram::new();
         }
     }
@@ -194,5 +263,47 @@ fn second(seconds: &mut Vec<Second>, ended_ns: u64, ns: u64) {
             sum_us: us,
             sumsq_us2: us * us,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_that_overlap_are_rated_on_the_wall() {
+        let mut tally = Tally::default();
+        tally.burst("commit", 1_000, &[400, 500, 600, 500], 10);
+        tally.group("commit", 1, &[("sync", 300)]);
+        tally.group("commit", 3, &[("sync", 500), ("delay", 50)]);
+        assert_eq!(tally.agrees(), Ok(()));
+        tally.end_block(3, 0, 0, true);
+        let t = tally.get("commit").unwrap();
+        assert_eq!((t.ops, t.sum_ns, t.elapsed_ns), (4, 2_000, 1_000));
+        assert_eq!((t.groups, t.grouped_ops), (2, 4));
+        assert_eq!(t.blocks[0].mean_ns(), Some(250.0));
+        assert_eq!(t.phases["sync"].sum_ns, 800);
+        assert_eq!(t.phases["delay"].histogram.count(), 1);
+    }
+
+    #[test]
+    fn samples_one_after_another_take_their_sum() {
+        let mut tally = Tally::default();
+        tally.sample("commit", 400, &[("sync", 400)], 10);
+        tally.sample("commit", 600, &[("sync", 600)], 20);
+        tally.end_block(0, 0, 0, true);
+        let t = tally.get("commit").unwrap();
+        assert_eq!((t.sum_ns, t.elapsed_ns, t.groups), (1_000, 1_000, 0));
+        assert_eq!(t.blocks[0].mean_ns(), Some(500.0));
+        assert_eq!(tally.agrees(), Ok(()));
+    }
+
+    #[test]
+    fn a_sample_in_no_group_is_noticed() {
+        let mut tally = Tally::default();
+        tally.burst("commit", 1_000, &[400, 500], 10);
+        tally.group("commit", 1, &[]);
+        let wrong = tally.agrees().unwrap_err();
+        assert_eq!(wrong, "2 operations of commit, and 1 in its groups");
     }
 }

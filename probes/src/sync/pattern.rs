@@ -6,7 +6,7 @@ use crate::{contract::Case, files::PAGE_BYTES};
 
 /// The writes of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pattern {
+pub(crate) enum Pattern {
     /// Walks a segment as XLogWrite does: each commit writes the whole pages its record touches in
     /// one call, so the tail page is written again until it is full.
     Commit {
@@ -31,7 +31,7 @@ pub(super) enum Pattern {
 
 impl Pattern {
     /// The pattern in a case's `params`.
-    pub(super) fn params(self) -> Vec<(&'static str, Value)> {
+    pub(crate) fn params(self) -> Vec<(&'static str, Value)> {
         match self {
             Self::Commit { bytes } => vec![("commit_bytes", json!(bytes))],
             Self::Bulk {
@@ -54,7 +54,7 @@ impl Pattern {
     }
 
     /// The pattern that a case's `params` name.
-    pub(super) fn of(case: &Case) -> Option<Self> {
+    pub(crate) fn of(case: &Case) -> Option<Self> {
         let number = |key| case.params.get(key).and_then(Value::as_u64);
         if let Some(bytes) = number("commit_bytes") {
             return Some(Self::Commit { bytes });
@@ -74,7 +74,7 @@ impl Pattern {
     }
 
     /// Calls an operation.
-    pub(super) const fn writes(self) -> u64 {
+    pub(crate) const fn writes(self) -> u64 {
         match self {
             Self::Commit { .. } => 1,
             Self::Bulk { writes, .. } | Self::AtStart { writes, .. } => writes,
@@ -82,7 +82,7 @@ impl Pattern {
     }
 
     /// WAL an operation.
-    pub(super) const fn wal_bytes(self) -> u64 {
+    pub(crate) const fn wal_bytes(self) -> u64 {
         match self {
             Self::Commit { bytes } => bytes,
             Self::Bulk {
@@ -97,7 +97,7 @@ impl Pattern {
     }
 
     /// Bytes that most operations hand to the kernel.
-    pub(super) fn op_bytes(self) -> u64 {
+    pub(crate) fn op_bytes(self) -> u64 {
         match self {
             Self::Commit { bytes } => pages(0, bytes).1,
             _ => self.wal_bytes(),
@@ -106,7 +106,7 @@ impl Pattern {
 
     /// Bytes that an operation hands to the kernel at most: a record may touch one page more than
     /// its length says.
-    pub(super) fn most_bytes(self) -> u64 {
+    pub(crate) fn most_bytes(self) -> u64 {
         match self {
             Self::Commit { bytes } => bytes.next_multiple_of(PAGE_BYTES) + PAGE_BYTES,
             _ => self.wal_bytes(),
@@ -115,7 +115,7 @@ impl Pattern {
 
     /// Offset and length of the operation's first write at `insert_at`, which moves on; the further
     /// writes follow it and are as long. Where the file ends, it is begun again.
-    pub(super) fn next(self, insert_at: &mut u64, file_bytes: u64) -> (u64, u64) {
+    pub(crate) fn next(self, insert_at: &mut u64, file_bytes: u64) -> (u64, u64) {
         if *insert_at + self.wal_bytes() > file_bytes {
             *insert_at = 0;
         }

@@ -13,16 +13,16 @@ use crate::{
 
 /// What a case's name says: how the file is opened, and what makes a write durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(crate) struct Way {
     /// Past the page cache.
-    pub(super) direct: bool,
+    pub(crate) direct: bool,
     /// The call.
-    pub(super) call: Call,
+    pub(crate) call: Call,
 }
 
 /// What makes writes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+pub(crate) enum Call {
     /// fdatasync after an operation's writes.
     Fdatasync,
     /// fsync after an operation's writes.
@@ -39,7 +39,7 @@ pub(super) enum Call {
 
 impl Way {
     /// The way of this name.
-    pub(super) fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         let (base, direct) = name
             .strip_suffix("+direct")
             .map_or((name, false), |base| (base, true));
@@ -56,7 +56,7 @@ impl Way {
     }
 
     /// Flags besides O_RDWR.
-    pub(super) fn flags(self) -> OFlags {
+    pub(crate) fn flags(self) -> OFlags {
         let sync = match self.call {
             Call::OpenDatasync => O_DSYNC,
             Call::OpenSync => O_SYNC,
@@ -70,7 +70,7 @@ impl Way {
     }
 
     /// Syncs of an operation of so many writes.
-    pub(super) const fn syncs(self, writes: u64) -> u64 {
+    pub(crate) const fn syncs(self, writes: u64) -> u64 {
         match self.call {
             Call::Fdatasync | Call::Fsync => 1,
             _ => writes,
@@ -78,13 +78,13 @@ impl Way {
     }
 
     /// A call that the system may lack or forbid: tried once before anything is measured.
-    pub(super) const fn may_be_missing(self) -> bool {
+    pub(crate) const fn may_be_missing(self) -> bool {
         matches!(self.call, Call::RwfDsync | Call::UringFdatasync)
     }
 
     /// What a refusal before the first operation means. EINVAL is a filesystem's answer to O_DIRECT,
     /// and a kernel's to a call or flag that it does not know.
-    pub(super) fn refused(self, fault: Fault) -> Stop {
+    pub(crate) fn refused(self, fault: Fault) -> Stop {
         let newer = self.may_be_missing();
         match fault.errno {
             libc::EINVAL if newer || self.direct => Stop::Unsupported(fault),
@@ -109,7 +109,7 @@ fn blocked(fault: &Fault) -> Stop {
 }
 
 /// A file and its way.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     file: WalFile,
     way: Way,
     ring: Option<Uring>,
@@ -120,7 +120,7 @@ impl Writer {
     ///
     /// # Errors
     /// The ring could not be made.
-    pub(super) fn new(file: WalFile, way: Way) -> Result<Self, Fault> {
+    pub(crate) fn new(file: WalFile, way: Way) -> Result<Self, Fault> {
         let ring = (way.call == Call::UringFdatasync)
             .then(|| Uring::new().map_err(|e| fault(&file, "io_uring_setup", &e)))
             .transpose()?;
@@ -131,7 +131,7 @@ impl Writer {
     ///
     /// # Errors
     /// The call that failed.
-    pub(super) fn write(&mut self, data: &[u8], offset: u64) -> Result<(), Fault> {
+    pub(crate) fn write(&mut self, data: &[u8], offset: u64) -> Result<(), Fault> {
         let file = &self.file;
         match (&mut self.ring, self.way.call) {
             (Some(ring), _) => whole(file, "io_uring write", data, offset, |data, offset| {
@@ -156,7 +156,7 @@ impl Writer {
     ///
     /// # Errors
     /// The call that failed.
-    pub(super) fn sync(&self) -> Result<bool, Fault> {
+    pub(crate) fn sync(&self) -> Result<bool, Fault> {
         match self.way.call {
             Call::Fdatasync => self.file.fdatasync().map(|()| true),
             Call::Fsync => self.file.fsync().map(|()| true),

@@ -109,6 +109,9 @@ pub(in crate::render) const COLUMNS: &[Column] = &[
         let each = r.flushes_per_op.filter(|_| !whole(r));
         each.map(|f| format!("{f:.2}"))
     }),
+    column("group", 88, |r| {
+        seen(r, "group_size_mean").map(|n| format!("{n:.2}"))
+    }),
     column("flush/seg", 16, |r| {
         let each = match series(r) {
             "life" => seen(r, "flushes_per_segment"),
@@ -168,6 +171,7 @@ pub(in crate::render) const SHOWN: &[&str] = &[
     "total_ratio",
     "total_ratio_low",
     "total_ratio_high",
+    "group_size_mean",
     "read_per_wal_byte",
     "read_per_write_bytes",
     "stalls_over_10ms",

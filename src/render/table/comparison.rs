@@ -92,6 +92,22 @@ const CAPTIONS: &[(&str, &str)] = &[
         "recycle/beside",
         "old segments or new ones, while a file is read at random?",
     ),
+    (
+        "commit/clients",
+        "how many commits a second, by clients that commit at the same time?",
+    ),
+    (
+        "commit/delay",
+        "would it gain if the leader waited half a flush for others?",
+    ),
+    (
+        "commit/delay-think",
+        "the same with 500 us between a client's commits",
+    ),
+    (
+        "commit/beside",
+        "the same clients, while another file is used",
+    ),
 ];
 
 /// Rows of the same comparison, in the order in which the first of each stands.
@@ -138,7 +154,17 @@ pub(super) fn write_all(page: &mut Page, target: &Target) {
 
 /// What a comparison asks, where it is known.
 pub(in crate::render) fn caption(id: &str) -> Option<&'static str> {
-    let (_, caption) = CAPTIONS.iter().find(|(known, _)| *known == id)?;
+    let known = |of: &str| CAPTIONS.iter().find(|(known, _)| *known == of);
+    let (_, caption) = known(id).or_else(|| {
+        // One comparison for each number of clients.
+        let (delay, clients) = id.split_once("/delay-")?;
+        let think = if clients.ends_with("-think") {
+            "-think"
+        } else {
+            ""
+        };
+        known(&format!("{delay}/delay{think}"))
+    })?;
     Some(caption)
 }
 

@@ -39,6 +39,7 @@ const LEGEND: &[(&[&str], &str)] = &[
         &["flush/seg"],
         "flushes that the device counted for each whole segment",
     ),
+    (&["group"], "commits that one flush served, on average"),
     (
         &["dev/op"],
         "bytes that the device wrote for each operation",

@@ -10,6 +10,7 @@ use super::{
     make::NAME_BYTES,
     *,
 };
+use crate::program::Program;
 use crate::{clean::clean, scratch::Scratch, target, undo::Claim};
 
 const ID: &str = "01JDW3K9ZQ4T";
