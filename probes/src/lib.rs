@@ -7,6 +7,7 @@
 //! [`clean`] undoes what a killed run left.
 //! Nothing here knows of rules or renderers.
 
+pub mod align;
 pub mod cache;
 pub mod clean;
 pub mod contract;
@@ -42,4 +43,5 @@ pub const PROBES: &[&dyn contract::Probe] = &[
     &sync::Sync,
     &prealloc::Prealloc,
     &recycle::Recycle,
+    &align::Align,
 ];

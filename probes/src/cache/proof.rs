@@ -9,7 +9,7 @@ use rustix::fs::{Advice, OFlags};
 use super::Pair;
 use crate::{
     contract::{Lab, Stop},
-    facts::Facts,
+    facts::{self, Facts, Family},
     files::{PAGE_BYTES, WalFile},
     folder::Folder,
     report::ColdProof,
@@ -121,10 +121,12 @@ fn read_witness(file: &WalFile, bytes: u64, lab: &mut Lab<'_>) -> Result<(u64, O
 }
 
 /// Bytes that this process caused to be read from storage. ZFS counts there what its own cache
-/// gave too: its devices' reads decide, and where they are not known nothing does.
-fn from_storage(lab: &Lab<'_>) -> Option<u64> {
+/// gave too, and where a program serves the files that program reads: then the devices' reads
+/// decide, and where they are not known nothing does.
+pub(crate) fn from_storage(lab: &Lab<'_>) -> Option<u64> {
     let counts = lab.counters.read();
-    if uses_page_cache(lab.facts) {
+    let served = facts::family(lab.facts.text("fs.type").unwrap_or("")) == Family::UserSpace;
+    if uses_page_cache(lab.facts) && !served {
         Some(counts.own_bytes_read)
     } else {
         lab.counters
@@ -134,6 +136,6 @@ fn from_storage(lab: &Lab<'_>) -> Option<u64> {
 }
 
 /// On ZFS the page cache holds no file data that was read by read(2), so residency proves nothing.
-pub(super) fn uses_page_cache(facts: &Facts) -> bool {
+pub(crate) fn uses_page_cache(facts: &Facts) -> bool {
     facts.text("fs.type") != Some("zfs")
 }

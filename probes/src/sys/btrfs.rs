@@ -1,5 +1,5 @@
 #![expect(unsafe_code, reason = "BTRFS_IOC_FS_INFO has no safe wrapper")]
-//! Which btrfs a descriptor lies on: `BTRFS_IOC_FS_INFO` (linux/btrfs.h).
+//! Which btrfs a descriptor lies on, and its sector size: `BTRFS_IOC_FS_INFO` (linux/btrfs.h).
 //!
 //! A subvolume's device number is invented and the mount's source may since have been
 //! replaced; the filesystem's UUID leads to all its members in `/sys/fs/btrfs`. Needs no
@@ -15,7 +15,9 @@ struct FsInfo {
     max_id: u64,
     num_devices: u64,
     fsid: [u8; 16],
-    rest: [u8; 992],
+    nodesize: u32,
+    sectorsize: u32,
+    rest: [u8; 984],
 }
 
 const GET: rustix::ioctl::Opcode = opcode::read::<FsInfo>(0x94, 31);
@@ -25,10 +27,21 @@ const GET: rustix::ioctl::Opcode = opcode::read::<FsInfo>(0x94, 31);
 /// # Errors
 /// ENOTTY where the descriptor is not on btrfs.
 pub fn uuid(fd: BorrowedFd<'_>) -> io::Result<String> {
+    info(fd).map(|info| spell(&info.fsid))
+}
+
+/// The unit in which data is written, in bytes; a kernel before 3.15 answers 0.
+///
+/// # Errors
+/// ENOTTY where the descriptor is not on btrfs.
+pub fn sector_bytes(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    info(fd).map(|info| info.sectorsize)
+}
+
+fn info(fd: BorrowedFd<'_>) -> io::Result<FsInfo> {
     // SAFETY: the kernel writes one `btrfs_ioctl_fs_info_args`, whose size is in the
     // opcode and asserted below; every bit pattern is a valid `FsInfo`.
-    let info = unsafe { ioctl(fd, Getter::<GET, FsInfo>::new()) }?;
-    Ok(spell(&info.fsid))
+    Ok(unsafe { ioctl(fd, Getter::<GET, FsInfo>::new()) }?)
 }
 
 fn spell(fsid: &[u8; 16]) -> String {
