@@ -1,10 +1,7 @@
 //! Direct I/O: which lengths, offsets and addresses are accepted, what statx says of them, and
 //! whether the cache is really passed by.
 
-use rustix::{
-    fs::OFlags,
-    io::Errno,
-};
+use rustix::{fs::OFlags, io::Errno};
 use serde_json::{Value, json};
 
 use crate::{
@@ -280,7 +277,11 @@ mod tests {
     fn takes(length: u64, offset: u64, memory: u64) -> Accepts {
         let accepts = Accepts::of(|at, len, off| {
             let fits = len % length == 0 && off % offset == 0 && at as u64 % memory == 0;
-            if fits { Ok(len as usize) } else { Err(Errno::INVAL) }
+            if fits {
+                Ok(len as usize)
+            } else {
+                Err(Errno::INVAL)
+            }
         });
         accepts.unwrap()
     }

@@ -9,9 +9,7 @@
 //! after each drop the map is walked (SEEK_HOLE) and one whole place that nobody else gets is
 //! written over, and what that reads is told apart.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustix::fs::{Advice, OFlags, SeekFrom, seek};
 
@@ -302,4 +300,3 @@ fn why_not(proof: &ColdProof) -> String {
     let hook = &proof.hook;
     format!("the file was not shown to be out of the cache ({hook}): {resident}{read}")
 }
-

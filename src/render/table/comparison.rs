@@ -91,6 +91,14 @@ const CAPTIONS: &[(&str, &str)] = &[
         "recycle/beside",
         "old segments or new ones, while a file is read at random?",
     ),
+    (
+        "align/sweep",
+        "single writes to a cold file: what is read first, and how long it takes",
+    ),
+    (
+        "align/behaviour",
+        "the smallest write that needs no read first; direct I/O",
+    ),
 ];
 
 /// Rows of the same comparison, in the order in which the first of each stands.
@@ -143,6 +151,8 @@ pub(in crate::render) fn explained(target: &Target, baseline: &str) -> String {
             .then_some("flush/op: flushes the device counted for each operation."),
         some(|r| r.observations.contains_key("read_per_wal_byte"))
             .then_some("read/WAL: bytes read for each byte of WAL written."),
+        some(|r| r.observations.contains_key("read_per_write_bytes"))
+            .then_some("read/write: bytes read for each write."),
     ];
     let text: Vec<&str> = parts.into_iter().flatten().collect();
     text.join(" ")
