@@ -276,7 +276,9 @@ mod tests {
     /// A filesystem that takes multiples of these and nothing else.
     fn takes(length: u64, offset: u64, memory: u64) -> Accepts {
         let accepts = Accepts::of(|at, len, off| {
-            let fits = len % length == 0 && off % offset == 0 && at as u64 % memory == 0;
+            let fits = len.is_multiple_of(length)
+                && off.is_multiple_of(offset)
+                && (at as u64).is_multiple_of(memory);
             if fits {
                 Ok(len as usize)
             } else {
