@@ -73,6 +73,7 @@ const QUICK_ROWS: Rows = &[
         "recycle/life-cold",
         &["recycle+zero", "new+zero", "new+sparse"],
     ),
+    ("align/behaviour", &["record", "direct"]),
 ];
 
 fn main() -> ExitCode {

@@ -7,6 +7,7 @@
 //! [`clean`] undoes what a killed run left.
 //! Nothing here knows of rules or renderers.
 
+pub mod align;
 pub mod cache;
 pub mod clean;
 pub mod commit;
@@ -46,4 +47,5 @@ pub const PROBES: &[&dyn contract::Probe] = &[
     &prealloc::Prealloc,
     &recycle::Recycle,
     &commit::Commit,
+    &align::Align,
 ];

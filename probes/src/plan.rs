@@ -129,6 +129,9 @@ pub fn need(group: &Group, prices: &Prices) -> Need {
         ..Need::default()
     };
     for case in &group.cases {
+        // What is done once stands among cases with rounds of their own.
+        let once = group.fixed_rounds().is_some() && case.rounds == 0;
+        let rounds = if once { 1.0 } else { rounds };
         // A short operation needs a few dozen a block before its mean says anything.
         let ops = if case.op_syncs <= 1 && case.max_ops == 0 && case.rounds == 0 {
             40.0

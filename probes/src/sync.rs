@@ -1,6 +1,6 @@
 #![doc = include_str!("../../docs/probes/sync.md")]
 
-mod behaviour;
+pub(crate) mod behaviour;
 pub(crate) mod pattern;
 mod plan;
 mod walk;

@@ -32,16 +32,21 @@ fn dir() -> tempfile::TempDir {
 /// The last rows told, by `COMPARISON/CASE`.
 fn measured(request: &Request, pulse: &Pulse) -> BTreeMap<String, Row> {
     let rows = Mutex::new(BTreeMap::new());
-    worker::run(request, pulse, &|event| match event {
-        Event::Rows { rows: told, .. } => {
-            let named = told
-                .iter()
-                .map(|row| (format!("{}/{}", row.comparison, row.case), row.clone()));
-            rows.lock().unwrap().extend(named);
-        }
-        Event::Refused { message, .. } => panic!("refused: {message}"),
-        _ => {}
-    });
+    worker::run(
+        walprobe_probes::PROBES,
+        request,
+        pulse,
+        &|event| match event {
+            Event::Rows { rows: told, .. } => {
+                let named = told
+                    .iter()
+                    .map(|row| (format!("{}/{}", row.comparison, row.case), row.clone()));
+                rows.lock().unwrap().extend(named);
+            }
+            Event::Refused { message, .. } => panic!("refused: {message}"),
+            _ => {}
+        },
+    );
     rows.into_inner().unwrap()
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn refused(finished: &Finished) -> Checked {
 
 /// Every probe command refuses the directory.
 fn all_refuse(dir: &Path) -> Checked {
-    for command in ["all", "durability", "sync", "prealloc", "recycle"] {
+    for command in ["all", "durability", "sync", "prealloc", "recycle", "align"] {
         let finished = walprobe()
             .arg(command)
             .arg(dir)

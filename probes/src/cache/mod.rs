@@ -31,6 +31,8 @@ mod proof;
 mod system;
 mod zfs;
 
+pub(crate) use proof::{from_storage, uses_page_cache};
+
 /// A file that is to be cold, and its witness.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
@@ -38,9 +40,9 @@ pub struct Pair<'a> {
     pub file: &'a str,
     /// Its sister.
     pub witness: &'a str,
-    /// Size of each.
+    /// Size of the file.
     pub bytes: u64,
-    /// How much of each, from its start, holds content that no filesystem can leave out: zeros may be
+    /// How much of the witness, from its start, holds content that no filesystem can leave out: zeros may be
     /// compressed, and then no device is read for them.
     pub lived_bytes: u64,
 }

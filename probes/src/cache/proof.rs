@@ -123,7 +123,7 @@ fn read_witness(file: &WalFile, bytes: u64, lab: &mut Lab<'_>) -> Result<(u64, O
 /// Bytes that this process caused to be read from storage. ZFS counts there what its own cache
 /// gave too, and a user-space filesystem nothing: the devices' reads decide, and where they are
 /// not known nothing does.
-fn from_storage(lab: &Lab<'_>) -> Option<u64> {
+pub(crate) fn from_storage(lab: &Lab<'_>) -> Option<u64> {
     let counts = lab.counters.read();
     if counts_own_reads(lab.facts) {
         Some(counts.own_bytes_read)
@@ -142,6 +142,6 @@ fn counts_own_reads(facts: &Facts) -> bool {
 }
 
 /// On ZFS the page cache holds no file data that was read by read(2), so residency proves nothing.
-pub(super) fn uses_page_cache(facts: &Facts) -> bool {
+pub(crate) fn uses_page_cache(facts: &Facts) -> bool {
     facts.text("fs.type") != Some("zfs")
 }

@@ -1,7 +1,7 @@
 //! What else a commit relies on: each case is done once, and tells what it saw.
 
 mod descriptor;
-mod direct;
+pub(crate) mod direct;
 mod directory;
 mod undurable;
 

@@ -1,5 +1,5 @@
 #![expect(unsafe_code, reason = "BTRFS_IOC_FS_INFO has no safe wrapper")]
-//! Which btrfs a descriptor lies on: `BTRFS_IOC_FS_INFO` (linux/btrfs.h); and the compression
+//! Which btrfs a descriptor lies on, and its sector size: `BTRFS_IOC_FS_INFO` (linux/btrfs.h); and the compression
 //! that is set on it, which new files inherit: the attribute `btrfs.compression`
 //! (btrfs-property(8)).
 //!
@@ -17,7 +17,9 @@ struct FsInfo {
     max_id: u64,
     num_devices: u64,
     fsid: [u8; 16],
-    rest: [u8; 992],
+    nodesize: u32,
+    sectorsize: u32,
+    rest: [u8; 984],
 }
 
 const GET: rustix::ioctl::Opcode = opcode::read::<FsInfo>(0x94, 31);
@@ -27,10 +29,21 @@ const GET: rustix::ioctl::Opcode = opcode::read::<FsInfo>(0x94, 31);
 /// # Errors
 /// ENOTTY where the descriptor is not on btrfs.
 pub fn uuid(fd: BorrowedFd<'_>) -> io::Result<String> {
+    info(fd).map(|info| spell(&info.fsid))
+}
+
+/// The unit in which data is written, in bytes; a kernel before 3.15 answers 0.
+///
+/// # Errors
+/// ENOTTY where the descriptor is not on btrfs.
+pub fn sector_bytes(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    info(fd).map(|info| info.sectorsize)
+}
+
+fn info(fd: BorrowedFd<'_>) -> io::Result<FsInfo> {
     // SAFETY: the kernel writes one `btrfs_ioctl_fs_info_args`, whose size is in the
     // opcode and asserted below; every bit pattern is a valid `FsInfo`.
-    let info = unsafe { ioctl(fd, Getter::<GET, FsInfo>::new()) }?;
-    Ok(spell(&info.fsid))
+    Ok(unsafe { ioctl(fd, Getter::<GET, FsInfo>::new()) }?)
 }
 
 /// The compression that is set on a file or directory; none where none is, or it cannot be read.

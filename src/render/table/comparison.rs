@@ -108,6 +108,14 @@ const CAPTIONS: &[(&str, &str)] = &[
         "commit/beside",
         "the same clients, while another file is used",
     ),
+    (
+        "align/sweep",
+        "single writes to a cold file: what is read first, and how long it takes",
+    ),
+    (
+        "align/behaviour",
+        "the smallest write that needs no read first; direct I/O",
+    ),
 ];
 
 /// Rows of the same comparison, in the order in which the first of each stands.

@@ -24,26 +24,29 @@ use crate::{
 };
 
 /// Bytes a write: a page of WAL.
-pub(super) const WRITE_BYTES: u64 = PAGE_BYTES;
+pub(crate) const WRITE_BYTES: u64 = PAGE_BYTES;
 /// Writes of a pass.
-pub(super) const WRITES: u64 = 64;
+pub(in crate::sync) const WRITES: u64 = 64;
 /// What is written.
-pub(super) const BYTES: u64 = WRITES * WRITE_BYTES;
+pub(in crate::sync) const BYTES: u64 = WRITES * WRITE_BYTES;
 /// Looks that make "no page was ever there" believable: on average one a write.
 const LEAST_LOOKS: u64 = WRITES;
 /// A cache that is written back by a timer (ZFS: 5 s) has not begun to when a pass took no longer.
 const BEFORE_WRITEBACK_NS: u64 = 2_000_000_000;
 
 /// See the module docs.
-pub(super) struct DirectReal {
-    pub(super) folder: Folder,
+pub(in crate::sync) struct DirectReal {
+    pub(in crate::sync) folder: Folder,
 }
 
 /// What direct writes turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
+    /// They pass the page cache by.
     Real,
+    /// They go through it.
     Buffered,
+    /// Nobody can tell.
     Unknown,
 }
 
@@ -104,7 +107,7 @@ impl Study for DirectReal {
         let mut put = |name: &str, value: Value| seen.insert(name.to_owned(), value);
         let mut content = Buffer::new(WRITE_BYTES as usize, WRITE_BYTES as usize);
         content.fill_incompressible(lab.request.seed);
-        match self.write(name, &file, &mut content, lab, lap) {
+        match write(&self.folder, name, &file, &mut content, lab, lap) {
             Ok(direct) => {
                 put("direct", json!(kind(plain, direct).as_str()));
                 put("most_resident_pages", json!(direct.most));
@@ -123,37 +126,57 @@ impl Study for DirectReal {
     }
 }
 
-impl DirectReal {
-    /// Writes the file directly: once so that no page of its making is left, then watched.
-    fn write(
-        &self,
-        name: &str,
-        file: &WalFile,
-        content: &mut Buffer,
-        lab: &mut Lab<'_>,
-        lap: &mut Lap<'_>,
-    ) -> Result<Seen, Stop> {
-        let direct = WalFile::open(&self.folder, name, OFlags::DIRECT)?;
-        pass(&direct, 0, content, lap)?;
-        // Nothing older is on its way to the devices.
-        lab.hooks.settle()?;
-        let before = lab.counters.read();
-        lap.start();
-        let known = lab.counters.has_device();
-        let over = AtomicBool::new(false);
-        thread::scope(|scope| {
-            let watcher = scope.spawn(|| watch(file, &over));
-            let outcome = pass(&direct, 1, content, lap);
-            let wrote = lab.counters.read().since(&before).device_bytes_written;
-            let in_time = lap.since_mark_ns() < BEFORE_WRITEBACK_NS;
-            over.store(true, Ordering::Relaxed);
-            let mut seen = watcher.join().unwrap_or_default();
-            // What stays need not be caught in the act.
-            seen.most = seen.most.max(resident(file).unwrap_or(0));
-            seen.device_bytes = (known && in_time).then_some(wrote);
-            outcome.map(|()| seen)
-        })
-    }
+/// Writes the file directly: once so that no page of its making is left, then watched.
+fn write(
+    folder: &Folder,
+    name: &str,
+    file: &WalFile,
+    content: &mut Buffer,
+    lab: &mut Lab<'_>,
+    lap: &mut Lap<'_>,
+) -> Result<Seen, Stop> {
+    let direct = WalFile::open(folder, name, OFlags::DIRECT)?;
+    pass(&direct, 0, content, lap)?;
+    // Nothing older is on its way to the devices.
+    lab.hooks.settle()?;
+    let before = lab.counters.read();
+    lap.start();
+    let known = lab.counters.has_device();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| watch(file, &over));
+        let outcome = pass(&direct, 1, content, lap);
+        let wrote = lab.counters.read().since(&before).device_bytes_written;
+        let in_time = lap.since_mark_ns() < BEFORE_WRITEBACK_NS;
+        over.store(true, Ordering::Relaxed);
+        let mut seen = watcher.join().unwrap_or_default();
+        // What stays need not be caught in the act.
+        seen.most = seen.most.max(resident(file).unwrap_or(0));
+        seen.device_bytes = (known && in_time).then_some(wrote);
+        outcome.map(|()| seen)
+    })
+}
+
+/// What direct writes to a file turn out to be. It has to be fully written and synced just now, at
+/// least [`BYTES`] long; its pages are dropped.
+///
+/// # Errors
+/// The call that failed.
+pub(crate) fn watched(
+    folder: &Folder,
+    name: &str,
+    file: &WalFile,
+    lab: &mut Lab<'_>,
+    lap: &mut Lap<'_>,
+) -> Result<Kind, Stop> {
+    let plain = resident(file);
+    let _ = advise::drop_pages(file.fd(), 0, 0);
+    let mut content = Buffer::new(WRITE_BYTES as usize, WRITE_BYTES as usize);
+    content.fill_incompressible(lab.request.seed);
+    Ok(kind(
+        plain,
+        write(folder, name, file, &mut content, lab, lap)?,
+    ))
 }
 
 fn pass(direct: &WalFile, n: u64, content: &mut Buffer, lap: &Lap<'_>) -> Result<(), Stop> {
