@@ -66,6 +66,7 @@ fn others_holding_its_pipe_do_not_keep_us() {
     assert_eq!(at(&state, 11), Some(Verdict::Ended));
     state.idle = false;
     state.said_at = secs(66);
+    state.heard_at = secs(60);
     assert_eq!(at(&state, 65), None);
     assert_eq!(at(&state, 66), Some(Verdict::Ended));
     state.said_at = secs(5);
