@@ -9,7 +9,7 @@ use walprobe_probes::{
     PROBES,
     contract::{Case, Group, Need, Probe},
     facts::Facts,
-    request::{Beside, DropCaches, Profile, Request},
+    request::{Beside, DropCaches, Profile, Request, Selection},
 };
 
 use crate::size::show;
@@ -70,6 +70,40 @@ pub fn cases() -> Vec<(String, String, String, Option<String>)> {
         }
     }
     cases
+}
+
+/// The options that measure what a selection asks for; none where nothing does.
+#[must_use]
+pub fn measured_with(selection: &Selection) -> Option<String> {
+    let wanted = |request: &Request| {
+        PROBES.iter().any(|probe| {
+            let groups = probe.plan(request, &Facts::default());
+            groups.iter().any(|group| {
+                group.compare.iter().any(|comparison| {
+                    let mut members = group.members(comparison).into_iter();
+                    members.any(|(name, _)| selection.wants(group.probe, &comparison.id, name))
+                })
+            })
+        })
+    };
+    for profile in [Profile::Quick, Profile::Normal, Profile::Thorough] {
+        if wanted(&request(profile)) {
+            return Some(format!("--profile {}", profile.as_str()));
+        }
+    }
+    let beside = Beside::ALL.into_iter();
+    let beside = beside.map(|b| (format!("--beside {}", b.as_str()), Some(b), None));
+    beside
+        .chain([("--cycles N".to_owned(), None, Some(1))])
+        .find(|(_, beside, cycles)| {
+            wanted(&Request {
+                beside: *beside,
+                cycles: *cycles,
+                rewrites: *cycles,
+                ..request(Profile::Thorough)
+            })
+        })
+        .map(|(option, ..)| option)
 }
 
 /// One line of a probe's table.
@@ -248,5 +282,22 @@ mod tests {
           fake/one/b   quick         8 KiB     16 MiB  root
           fake/one/c   thorough      8 KiB     16 MiB  root
         ");
+    }
+
+    #[test]
+    fn what_this_run_does_not_plan_is_told_with_its_option() {
+        let told =
+            |pattern: &str| measured_with(&Selection::new(&[pattern.to_owned()], &[]).unwrap());
+        for (pattern, option) in [
+            ("sync/commit", "--profile quick"),
+            ("recycle/overwrite/*", "--profile normal"),
+            ("recycle/life-bulk", "--profile thorough"),
+            ("recycle/beside", "--beside read"),
+            ("commit/beside", "--beside read"),
+            ("prealloc/cycles", "--cycles N"),
+        ] {
+            assert_eq!(told(pattern).as_deref(), Some(option), "{pattern}");
+        }
+        assert_eq!(told("nonsense"), None);
     }
 }

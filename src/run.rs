@@ -17,6 +17,7 @@ use crate::{
     clean,
     cli::Show,
     error::Failure,
+    list,
     output::Outputs,
     progress::Console,
     publish,
@@ -116,7 +117,13 @@ impl Run {
         } else {
             Failure::refused(format!("no case matches --only {}", request.only.join(" ")))
         };
-        Err(failure.hint("walprobe list shows the cases and the smallest profile that has each"))
+        let hint = match list::measured_with(&selection) {
+            Some(option) => format!("{option} measures it; walprobe list shows the cases"),
+            None => {
+                "walprobe list shows the cases and the smallest profile that has each".to_owned()
+            }
+        };
+        Err(failure.hint(hint))
     }
 
     pub(crate) fn measure(&mut self, usable: &[usize]) -> Result<(), Failure> {

@@ -86,14 +86,19 @@ fn target() -> Target {
         },
         rows: rows(),
         findings: vec![finding()],
-        not_tested: ["wal_init_zero", "wal_recycle@primary"]
-            .map(|setting| NotTested {
-                setting: setting.into(),
-                reason_code: "time".into(),
-                reason: "recycle/life-cold was not reached".into(),
-                hint: None,
-            })
-            .into(),
+        not_tested: [
+            "wal_init_zero",
+            "wal_recycle@primary",
+            "commit_delay",
+            "commit_siblings",
+        ]
+        .map(|setting| NotTested {
+            setting: setting.into(),
+            reason_code: "time".into(),
+            reason: "recycle/life-cold was not reached".into(),
+            hint: None,
+        })
+        .into(),
         ..Target::default()
     }
 }

@@ -24,8 +24,8 @@ pub struct Setting {
     pub cpus: u64,
     /// Cost of a clock reading, in nanoseconds.
     pub timer_ns: f64,
-    /// The comparison is judged.
-    pub judged: bool,
+    /// The comparison has a baseline, judged or not.
+    pub compared: bool,
     /// Rounds measured.
     pub rounds: u64,
 }
@@ -52,7 +52,7 @@ pub fn doubts(case: &CaseRun, series: &SeriesTally, setting: &Setting) -> Vec<Do
             text,
         });
     };
-    if setting.judged && setting.rounds < MIN_ROUNDS {
+    if setting.compared && setting.rounds < MIN_ROUNDS {
         doubt(
             "few-rounds",
             setting.rounds as f64,

@@ -58,7 +58,7 @@ pub fn rows(run: &GroupRun<'_>, lab: &Lab<'_>, margins: &Margins, last: bool) ->
                         .get("host.timer_ns")
                         .and_then(|f| f.value.as_f64())
                         .unwrap_or(0.0),
-                    judged: comparison.judged,
+                    compared: comparison.judged || comparison.baseline.is_some(),
                     rounds: row.rounds,
                 };
                 row.doubts = doubts::doubts(case, series, &setting);
