@@ -30,7 +30,7 @@ const HANGING: Duration = Duration::from_secs(4);
 /// What a child may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Time without an event.
+    /// Time without an event; longer where a probe's calls may crawl.
     pub silence: Duration,
     /// Time after which it is asked to stop.
     pub time: Duration,
@@ -170,6 +170,8 @@ pub fn watch(
 #[derive(Debug, Default)]
 struct State {
     heard_at: Duration,
+    /// The silence allowed is multiplied by it; 0 counts as 1.
+    patience: u32,
     last_word: Option<Ending>,
     last_word_at: Duration,
     closed_at: Option<Duration>,
@@ -189,6 +191,9 @@ enum Verdict {
 impl State {
     fn take(&mut self, event: &Event, now: Duration) {
         self.heard_at = now;
+        if let Event::Doing { probe, .. } = event {
+            self.patience = walprobe_probes::patience(probe);
+        }
         let word = match event {
             Event::Done {
                 bytes_written,
@@ -242,7 +247,7 @@ impl State {
                 });
             }
         }
-        (silent > limits.silence).then_some(Verdict::NoAnswer)
+        (silent > limits.silence * self.patience.max(1)).then_some(Verdict::NoAnswer)
     }
 }
 
@@ -272,6 +277,22 @@ mod tests {
             ..State::default()
         };
         assert_eq!(at(&state, 70), None);
+        assert_eq!(at(&state, 71), Some(Verdict::NoAnswer));
+    }
+
+    #[test]
+    fn calls_on_a_full_disk_may_take_longer() {
+        let mut state = State::default();
+        let doing = |probe: &str| Event::Doing {
+            probe: probe.to_owned(),
+            comparison: String::new(),
+            case: String::new(),
+            round: 0,
+        };
+        state.take(&doing("enospc"), secs(10));
+        assert_eq!(at(&state, 71), None);
+        assert_eq!(at(&state, 191), Some(Verdict::NoAnswer));
+        state.take(&doing("sync"), secs(10));
         assert_eq!(at(&state, 71), Some(Verdict::NoAnswer));
     }
 

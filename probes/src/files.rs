@@ -131,6 +131,15 @@ impl WalFile {
         )
     }
 
+    /// close(2), whose answer counts: some filesystems tell of a failed write only then.
+    ///
+    /// # Errors
+    /// The call that failed; the descriptor is gone all the same.
+    pub fn close(self) -> Result<(), Fault> {
+        let Self { fd, name } = self;
+        nix::unistd::close(fd).map_err(|errno| Fault::new("close", errno as i32, &name))
+    }
+
     /// Fills the file with zeros up to `bytes`, `zeros.len()` bytes a call (XLogFileInitInternal).
     ///
     /// # Errors

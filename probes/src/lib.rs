@@ -11,6 +11,7 @@ pub mod cache;
 pub mod clean;
 pub mod contract;
 pub mod durability;
+pub mod enospc;
 pub mod engine;
 pub mod event;
 pub mod facts;
@@ -43,4 +44,15 @@ pub const PROBES: &[&dyn contract::Probe] = &[
     &sync::Sync,
     &prealloc::Prealloc,
     &recycle::Recycle,
+    &enospc::Enospc,
 ];
+
+/// How many times longer than usual a call of a probe may take before it counts as never answering.
+#[must_use]
+pub fn patience(probe: &str) -> u32 {
+    if probe == "enospc" {
+        enospc::PATIENCE
+    } else {
+        1
+    }
+}

@@ -29,7 +29,7 @@ mod command;
 mod fadvise;
 mod proof;
 mod system;
-mod zfs;
+pub(crate) mod zfs;
 
 /// A file that is to be cold, and its witness.
 #[derive(Clone, Copy, Debug)]

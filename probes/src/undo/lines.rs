@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::pocket::dataset;
+use crate::pocket::{dataset, loops};
 
 const MAGIC: &str = "walprobe undo";
 const VERSION: u32 = 1;
@@ -36,6 +36,13 @@ pub enum Action {
         /// `PARENT/walprobe-RUNID-PURPOSE`.
         name: String,
     },
+    /// A loop device over a file in the scratch folder; see [`crate::pocket::loops`].
+    Loop {
+        /// `/dev/loopN`.
+        device: std::path::PathBuf,
+        /// The file's inode number.
+        image_inode: u64,
+    },
     /// A file or an empty folder of that path; only tests make one.
     #[cfg(test)]
     Marker {
@@ -50,6 +57,10 @@ impl Action {
         match *self {
             Self::LetGo { .. } => Ok(()),
             Self::Dataset { ref name } => dataset::undo(name, run_id),
+            Self::Loop {
+                ref device,
+                image_inode,
+            } => loops::undo(device, image_inode),
             #[cfg(test)]
             Self::Marker { ref path } => {
                 match std::fs::remove_file(path).or_else(|_| std::fs::remove_dir(path)) {
