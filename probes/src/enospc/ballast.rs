@@ -16,8 +16,8 @@ use crate::{
 /// Most a call: a signal is heard between two.
 const ALLOCATED: u64 = 1 << 30;
 const WRITTEN: u64 = 1 << 20;
-/// Steps below this are not tried.
-const LEAST: u64 = 512;
+/// Steps below a block of this are not tried.
+const LEAST: u64 = 4096;
 /// A filesystem that slows down when it is nearly full gets so long.
 const LIMIT_NS: u64 = 20_000_000_000;
 
@@ -76,8 +76,7 @@ impl Ballast {
                     // A filesystem may say yes and reserve nothing.
                     if self.native && free_bytes(&self.folder)?.saturating_add(taken / 2) > free {
                         self.folder.syncfs()?;
-                        self.native =
-                            free_bytes(&self.folder)?.saturating_add(taken / 2) <= free;
+                        self.native = free_bytes(&self.folder)?.saturating_add(taken / 2) <= free;
                     }
                 }
                 Err(_) => most = step / 2,
@@ -89,7 +88,11 @@ impl Ballast {
     /// since a call may ask for more than it takes.
     pub(super) fn fill_up(&mut self, lab: &mut Lab<'_>) -> Result<(), Stop> {
         let until = lab.clock.now_ns() + LIMIT_NS;
-        let mut step = ALLOCATED;
+        let vfs = self.folder.statvfs()?;
+        let least = vfs.f_frsize.clamp(512, LEAST);
+        let mut step = free_bytes(&self.folder)?
+            .next_power_of_two()
+            .clamp(WRITTEN, ALLOCATED);
         loop {
             self.watch(until, lab)?;
             if self.late {
@@ -99,7 +102,7 @@ impl Ballast {
                 continue;
             }
             step /= 2;
-            if step < LEAST {
+            if step < least {
                 if !self.native {
                     return Ok(());
                 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     ballast::{free_bytes, is_full},
-    full::COMMIT_BYTES,
+    full::PAGE,
     place::MARK,
     through::{Writer, answer},
 };
@@ -58,17 +58,15 @@ pub(super) fn when_full(
         std::thread::sleep(BETWEEN);
     };
     seen.insert("recovers".to_owned(), json!(recovers));
-    seen.insert("recover_tries".to_owned(), json!(tries + u32::from(recovers)));
+    seen.insert(
+        "recover_tries".to_owned(),
+        json!(tries + u32::from(recovers)),
+    );
     each(folder, "freed", lab, seen)
 }
 
 /// Create, append, fsync, rename and unlink, each answer for itself.
-fn each(
-    folder: &Folder,
-    when: &str,
-    lab: &Lab<'_>,
-    seen: &mut Observations,
-) -> Result<(), Stop> {
+fn each(folder: &Folder, when: &str, lab: &Lab<'_>, seen: &mut Observations) -> Result<(), Stop> {
     let (tmp, name) = (format!("tmp{MARK}call"), format!("file{MARK}call"));
     let mut tell = |call: &str, outcome: &Result<(), Fault>| {
         lab.pulse.beat();
@@ -78,13 +76,13 @@ fn each(
     match created {
         Ok(file) => {
             tell("create", &Ok(()));
-            tell("append", &file.pwrite_all(&[1; COMMIT_BYTES as usize], 0));
+            tell("append", &file.pwrite_all(&[1; PAGE as usize], 0));
             tell("fsync", &file.fsync());
             drop(file);
             tell("rename", &folder.rename(&tmp, &name));
-            let left = [&name, &tmp].into_iter().find(|n| {
-                WalFile::open(folder, n, OFlags::empty()).is_ok()
-            });
+            let left = [&name, &tmp]
+                .into_iter()
+                .find(|n| WalFile::open(folder, n, OFlags::empty()).is_ok());
             if let Some(left) = left {
                 tell("unlink", &folder.unlink(left));
             }
@@ -102,12 +100,12 @@ fn go_on(
     until: u64,
     lab: &Lab<'_>,
 ) -> Result<Option<Fault>, Stop> {
-    let bytes = (maker.segment_bytes / 2).max(COMMIT_BYTES);
-    let half = Maker::new(folder.folder()?, bytes, bytes, COMMIT_BYTES, lab.request.seed);
+    let bytes = (maker.segment_bytes / 2).max(PAGE);
+    let half = Maker::new(folder.folder()?, bytes, bytes, PAGE, lab.request.seed);
     let (tmp, name) = (format!("tmp{MARK}on"), format!("seg{MARK}on"));
     let mut outcome = half.create(init, &tmp, &name, lab.pulse).err();
     if outcome.is_none() {
-        let mut writer = Writer::new(bytes, COMMIT_BYTES, lab.request.seed ^ 2);
+        let mut writer = Writer::new(bytes, bytes / 4, lab.request.seed ^ 2);
         let names = [name.clone()];
         outcome = writer
             .walk(folder, &names, until, lab)?

@@ -17,8 +17,8 @@ use crate::{
     sys::errno,
 };
 
-/// WAL a commit: a page, whose loss can be told.
-pub(super) const COMMIT_BYTES: u64 = 8192;
+/// A page, whose loss can be told.
+pub(super) const PAGE: u64 = 8192;
 /// A case's own time.
 const LIMIT_NS: u64 = 20_000_000_000;
 /// Sparse segments take hardly any space: of those that "fit" so many times over, no more are made.
@@ -39,6 +39,7 @@ pub(super) struct Full {
     pub(super) past: Past,
     pub(super) segment_bytes: u64,
     pub(super) segments: usize,
+    pub(super) commit_bytes: u64,
     /// Only whether what was prepared can be written.
     pub(super) brief: bool,
 }
@@ -48,6 +49,14 @@ impl Full {
         match self.past {
             Past::New(init) => init,
             Past::Old => Init::ZeroFill,
+        }
+    }
+
+    /// Bytes that making a segment writes.
+    fn made_bytes(&self) -> u64 {
+        match self.init() {
+            Init::Fallocate | Init::Sparse | Init::ZeroRange => 0,
+            _ => self.segment_bytes,
         }
     }
 
@@ -67,15 +76,22 @@ impl Study for Full {
         let mut place = Place::open(&self.case, lab)?;
         place.tell(seen);
         let seed = lab.request.seed;
-        let mut writer = Writer::new(self.segment_bytes, COMMIT_BYTES, seed);
+        let mut writer = Writer::new(self.segment_bytes, self.commit_bytes, seed);
         let maker = |place: &Place<'_>| -> Result<Maker, Fault> {
             let bytes = self.segment_bytes;
             let folder = place.folder().folder()?;
-            Ok(Maker::new(folder, bytes, bytes, COMMIT_BYTES, seed))
+            Ok(Maker::new(folder, bytes, bytes, PAGE, seed))
         };
         let ballast = self.name("file", "ballast");
         let mut ballast = Ballast::create(place.folder(), &ballast, seed ^ 1)?;
-        let names = self.prepare(&maker(&place)?, &place, &mut ballast, &mut writer, until, lab)?;
+        let names = self.prepare(
+            &maker(&place)?,
+            &place,
+            &mut ballast,
+            &mut writer,
+            until,
+            lab,
+        )?;
         if !self.brief && matches!(self.past, Past::New(_)) {
             self.create_until_full(&maker(&place)?, &place, lab, seen)?;
         }
@@ -92,7 +108,7 @@ impl Study for Full {
         let how = place.drop_caches()?;
         let uncached = how.starts_with("POSIX");
         let lost = writer.lost(place.folder(), &names, uncached, lab)?;
-        seen.insert("acked_commits".to_owned(), json!(writer.acked()));
+        seen.insert("acked_commits".to_owned(), json!(writer.commits()));
         seen.insert("acked_lost".to_owned(), json!(lost));
         seen.insert("read_back".to_owned(), json!(how));
         if !self.brief {
@@ -101,7 +117,15 @@ impl Study for Full {
             ballast.fill_up(lab)?;
             let maker = maker(&place)?;
             let spare = self.name("old", "spare");
-            calls::when_full(place.folder(), &maker, self.init(), &spare, until, lab, seen)?;
+            calls::when_full(
+                place.folder(),
+                &maker,
+                self.init(),
+                &spare,
+                until,
+                lab,
+                seen,
+            )?;
         }
         seen.insert("line".to_owned(), json!(self.line(seen)));
         Ok(())
@@ -122,7 +146,7 @@ impl Full {
         let mut names = Vec::new();
         for n in 0..self.segments {
             let name = self.name("seg", &n.to_string());
-            lab.hooks.charge(self.segment_bytes)?;
+            lab.hooks.charge(self.made_bytes())?;
             maker.create(self.init(), &self.name("tmp", "new"), &name, lab.pulse)?;
             names.push(name);
         }
@@ -164,7 +188,7 @@ impl Full {
             if made == most {
                 break None;
             }
-            lab.hooks.charge(self.segment_bytes)?;
+            lab.hooks.charge(self.made_bytes())?;
             let name = self.name("seg", &format!("more-{made}"));
             match maker.create(self.init(), &temporary, &name, lab.pulse) {
                 Ok(()) => made += 1,
@@ -188,7 +212,10 @@ impl Full {
             if let Some(stat) = half {
                 tell("half_made_bytes", json!(stat.st_size));
                 // As the server does.
-                tell("half_made_unlink", json!(answer(&folder.unlink(&temporary))));
+                tell(
+                    "half_made_unlink",
+                    json!(answer(&folder.unlink(&temporary))),
+                );
             }
         }
         // What they took goes to the ballast.
@@ -204,7 +231,7 @@ impl Full {
         let whole = self.segments as u64 * self.segment_bytes;
         tell("reserved", json!(failure.is_none()));
         tell("prepared_bytes", json!(whole));
-        tell("through_bytes", json!(writer.acked() * COMMIT_BYTES));
+        tell("through_bytes", json!(writer.acked_bytes()));
         if let Some(failure) = failure {
             tell("fails_at", json!(failure.fault.call));
             tell("fails_errno", json!(errno::name(failure.fault.errno)));

@@ -20,7 +20,7 @@ mod postgres;
 mod tests;
 mod through;
 
-use full::{COMMIT_BYTES, Full, Past};
+use full::{Full, PAGE, Past};
 use nearly::Nearly;
 
 /// The watchdog waits so many times longer: calls on a full filesystem may crawl.
@@ -30,6 +30,11 @@ pub const PATIENCE: u32 = 3;
 const POCKET_SEGMENT: u64 = 1 << 20;
 /// Segments where a ballast leaves 32 MiB of a filesystem of any size.
 const FILL_SEGMENT: u64 = 4 << 20;
+/// Between two syncs when segments are written through.
+const COMMIT_BYTES: u64 = 64 << 10;
+/// The same where nothing is overwritten in place: a full btrfs commits a transaction, of megabytes,
+/// for each write and each sync.
+const DEAR_COMMIT_BYTES: u64 = 512 << 10;
 /// Prepared before the disk gets full.
 const SEGMENTS: u64 = 2;
 
@@ -48,6 +53,8 @@ const RARER: [(&str, Init); 5] = [
     ("fallocate+zero-fill", Init::FallocateZeroFill),
 ];
 const OLD: &str = "old-segment";
+/// What making a pocket and filling it takes, in syncs.
+const OWN_SYNCS: u64 = 300;
 /// Share of the filesystem that is free.
 const FREE_PCT: [u64; 5] = [50, 20, 10, 5, 1];
 
@@ -78,11 +85,13 @@ impl Probe for Enospc {
             POCKET_SEGMENT
         });
         let brief = profile == Profile::Quick;
-        let segments = if brief { 1 } else { SEGMENTS };
+        // Each write to a full btrfs is dear.
+        let dear = facts.text("fs.in_place") == Some("no");
+        let segments = if brief || dear { 1 } else { SEGMENTS };
         let mut cases: Vec<Case> = methods
             .iter()
             .chain([&OLD])
-            .map(|name| full_case(name, segment, segments, brief, request.fill))
+            .map(|name| full_case(name, segment, segments, request, facts))
             .collect();
         let names = |names: &[&str]| {
             let own = |name: &&str| ((*name).to_owned(), (*name).to_owned());
@@ -145,31 +154,39 @@ impl Probe for Enospc {
             past,
             segment_bytes: param("segment_bytes"),
             segments: param("segments") as usize,
+            commit_bytes: param("commit_bytes"),
             brief: case.params.get("brief") == Some(&json!(true)),
         })))
     }
 }
 
-fn full_case(name: &str, segment: u64, segments: u64, brief: bool, fill: bool) -> Case {
-    let room = if fill {
+fn full_case(name: &str, segment: u64, segments: u64, request: &Request, facts: &Facts) -> Case {
+    let commit = if facts.text("fs.in_place") == Some("no") {
+        DEAR_COMMIT_BYTES
+    } else {
+        COMMIT_BYTES
+    };
+    let brief = request.profile == Profile::Quick;
+    let room = if request.fill {
         place::FILL_ROOM
     } else {
         place::POCKET_ROOM
     };
-    let made = if brief { 0 } else { room };
+    let fills = !matches!(name, "fallocate" | "sparse" | "zero-range");
+    let made = if brief || !fills { 0 } else { room };
     Case {
         name: name.to_owned(),
         params: [
             ("segment_bytes", json!(segment)),
             ("segments", json!(segments)),
-            ("commit_bytes", json!(COMMIT_BYTES)),
+            ("commit_bytes", json!(commit)),
             ("brief", json!(brief)),
         ]
         .into(),
         op_bytes: 3 * segments * segment + made,
         // A pocket's image is sparse, and room for it is looked at when it is made.
         file_bytes: segments * segment,
-        op_syncs: 2 * segments * segment / COMMIT_BYTES + 20,
+        op_syncs: 2 * segments * segment / commit + OWN_SYNCS,
         ..Case::default()
     }
 }
@@ -179,22 +196,22 @@ fn nearly_case(pct: u64, segment: u64, request: &Request, facts: &Facts) -> Case
     let (commits, limit_ms) = match request.profile {
         Profile::Thorough => (1000, 10_000),
         // A small commit costs ten times its own bytes where nothing is overwritten in place.
-        _ if copies => (64, 1000),
-        _ => (500, 1000),
+        _ if copies => (32, 500),
+        _ => (500, 500),
     };
     Case {
         name: format!("free-{pct}"),
         params: [
             ("free_pct", json!(pct)),
             ("segment_bytes", json!(segment)),
-            ("commit_bytes", json!(COMMIT_BYTES)),
+            ("commit_bytes", json!(PAGE)),
             ("commits", json!(commits)),
             ("limit_ms", json!(limit_ms)),
         ]
         .into(),
-        op_bytes: segment + commits * COMMIT_BYTES,
+        op_bytes: segment + commits * PAGE,
         file_bytes: segment,
-        op_syncs: commits,
+        op_syncs: commits + OWN_SYNCS,
         ..Case::default()
     }
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     ballast::{Ballast, free_bytes, is_full},
-    full::COMMIT_BYTES,
+    full::PAGE,
     place::{MARK, Place},
     postgres,
     through::slow,
@@ -44,15 +44,16 @@ impl Study for Nearly {
             folder.folder()?,
             self.segment_bytes,
             self.segment_bytes,
-            COMMIT_BYTES,
+            PAGE,
             seed,
         );
         let (tmp, name) = (format!("tmp{MARK}new"), format!("seg{MARK}0"));
-        lab.hooks
-            .charge(self.segment_bytes + self.commits * COMMIT_BYTES)?;
+        lab.hooks.charge(self.segment_bytes + self.commits * PAGE)?;
         maker.create(Init::ZeroFill, &tmp, &name, lab.pulse)?;
         let vfs = folder.statvfs()?;
-        let wanted = vfs.f_blocks.saturating_mul(vfs.f_frsize) / 100 * self.free_pct;
+        // As df(1) counts: of what is used and what this user may have.
+        let used = vfs.f_blocks.saturating_sub(vfs.f_bfree);
+        let wanted = (used + vfs.f_bavail).saturating_mul(vfs.f_frsize) / 100 * self.free_pct;
         let free = free_bytes(folder)?;
         if free < wanted {
             let why = format!("{free} bytes are free, which is less than {wanted} already");
@@ -78,7 +79,7 @@ impl Nearly {
         lap: &mut Lap<'_>,
         seen: &mut Observations,
     ) -> Result<(), Stop> {
-        let mut page = Buffer::new(COMMIT_BYTES as usize, 4096);
+        let mut page = Buffer::new(PAGE as usize, 4096);
         page.fill_incompressible(lab.request.seed);
         let until = lab.clock.now_ns() + self.limit_ns;
         lap.leg(SERIES, 1.0);
@@ -92,7 +93,7 @@ impl Nearly {
             if late {
                 break;
             }
-            let offset = done * COMMIT_BYTES % self.segment_bytes;
+            let offset = done * PAGE % self.segment_bytes;
             page.stamp(done + 1);
             lap.start();
             let written = file.pwrite_all(&page, offset);
@@ -102,8 +103,8 @@ impl Nearly {
             match synced {
                 Ok(()) => {
                     lap.done();
-                    lap.wal(COMMIT_BYTES);
-                    lap.wrote(COMMIT_BYTES);
+                    lap.wal(PAGE);
+                    lap.wrote(PAGE);
                     lap.synced(1);
                     done += 1;
                 }
@@ -111,7 +112,7 @@ impl Nearly {
                 Err(fault) if is_full(fault.errno) => {
                     seen.insert("fails_at".to_owned(), json!(fault.call));
                     seen.insert("fails_errno".to_owned(), json!(errno::name(fault.errno)));
-                    seen.insert("fails_at_bytes".to_owned(), json!(done * COMMIT_BYTES));
+                    seen.insert("fails_at_bytes".to_owned(), json!(done * PAGE));
                     let told = postgres::write(fault.call);
                     seen.insert("postgres_write".to_owned(), json!(told));
                     break;

@@ -8,7 +8,7 @@ use rustix::{
 
 use crate::{
     contract::{Fault, Lab, Stop},
-    files::WalFile,
+    files::{PAGE_BYTES, WalFile},
     folder::Folder,
     sys::{
         buffer::{Buffer, stamp},
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// A commit that was acknowledged.
+/// A page of a commit that was acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Acked {
     segment: usize,
@@ -48,30 +48,46 @@ pub(super) struct Writer {
     counter: u64,
     segment_bytes: u64,
     acked: Vec<Acked>,
+    commits: u64,
+    commit_bytes: u64,
 }
 
 impl Writer {
+    /// A writer of `commit_bytes`, whole pages, between two syncs.
     pub(super) fn new(segment_bytes: u64, commit_bytes: u64, seed: u64) -> Self {
-        let mut page = Buffer::new(commit_bytes as usize, 4096);
+        // Eight writes a commit.
+        let unit = (commit_bytes / 8)
+            .next_multiple_of(PAGE_BYTES)
+            .max(PAGE_BYTES);
+        let mut page = Buffer::new(unit as usize, 4096);
         page.fill_incompressible(seed);
         Self {
             page,
             counter: 0,
             segment_bytes,
             acked: Vec::new(),
+            commits: 0,
+            commit_bytes: commit_bytes.max(unit),
         }
     }
 
-    pub(super) fn acked(&self) -> u64 {
-        self.acked.len() as u64
+    /// Commits that were acknowledged.
+    pub(super) fn commits(&self) -> u64 {
+        self.commits
+    }
+
+    /// Bytes of them.
+    pub(super) fn acked_bytes(&self) -> u64 {
+        self.acked.len() as u64 * self.page.len() as u64
     }
 
     /// Forgets what an earlier pass wrote.
     pub(super) fn forget(&mut self) {
         self.acked.clear();
+        self.commits = 0;
     }
 
-    /// Walks the segments as XLogWrite does: pwrite, fdatasync, and close when one is full; to the first
+    /// Walks the segments as XLogWrite does: pages, fdatasync, and close when one is full; to the first
     /// call that fails. `until` ends it without a failure.
     ///
     /// # Errors
@@ -94,24 +110,33 @@ impl Writer {
                     return Err(Stop::Interrupted);
                 }
                 if lab.clock.now_ns() > until {
-                    return Err(slow(self.acked() * self.page.len() as u64));
+                    return Err(slow(self.acked_bytes()));
                 }
-                self.counter += 1;
-                self.page.stamp(self.counter);
-                let done = file
-                    .pwrite_all(&self.page, offset)
-                    .and_then(|()| file.fdatasync());
+                let end = (offset + self.commit_bytes).min(self.segment_bytes);
+                let mut commit = Vec::new();
+                let mut done = Ok(());
+                while offset < end && done.is_ok() {
+                    self.counter += 1;
+                    self.page.stamp(self.counter);
+                    done = file.pwrite_all(&self.page, offset);
+                    if done.is_ok() {
+                        let counter = self.counter;
+                        commit.push(Acked {
+                            segment,
+                            offset,
+                            counter,
+                        });
+                        offset += self.page.len() as u64;
+                    }
+                }
+                let done = done.and_then(|()| file.fdatasync());
                 lab.pulse.beat();
                 if let Err(fault) = done {
                     let second = answer(&file.fdatasync());
                     return Ok(Some(self.failure(fault, segment, offset, Some(second))));
                 }
-                self.acked.push(Acked {
-                    segment,
-                    offset,
-                    counter: self.counter,
-                });
-                offset += self.page.len() as u64;
+                self.acked.append(&mut commit);
+                self.commits += 1;
             }
             if let Err(fault) = file.close() {
                 return Ok(Some(self.failure(fault, segment, offset, None)));
@@ -134,7 +159,7 @@ impl Writer {
         }
     }
 
-    /// Acknowledged commits that are not there; `uncached` asks for what the device has.
+    /// Acknowledged commits of which not all is there; `uncached` asks for what the device has.
     ///
     /// # Errors
     /// A file that cannot be opened, or the run must end.
@@ -145,7 +170,7 @@ impl Writer {
         uncached: bool,
         lab: &Lab<'_>,
     ) -> Result<u64, Stop> {
-        let mut lost = 0;
+        let mut lost = std::collections::BTreeSet::new();
         let mut read = vec![0; self.page.len()];
         for (segment, name) in names.iter().enumerate() {
             if !self.acked.iter().any(|a| a.segment == segment) {
@@ -165,11 +190,13 @@ impl Writer {
                     Err(e) if e.errno == Errno::IO.raw_os_error() => false,
                     Err(e) => return Err(e.into()),
                 };
-                lost += u64::from(!same);
+                if !same {
+                    lost.insert((segment, acked.offset / self.commit_bytes));
+                }
                 lab.pulse.beat();
             }
         }
-        Ok(lost)
+        Ok(lost.len() as u64)
     }
 }
 

@@ -83,7 +83,10 @@ impl Format {
             Family::Ext4 => {
                 // No reserve for root; no background writes that would be counted as ours.
                 let mut arguments = words(&["-q", "-F", "-m", "0"]);
-                arguments.extend(words(&["-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"]));
+                arguments.extend(words(&[
+                    "-E",
+                    "lazy_itable_init=0,lazy_journal_init=0,nodiscard",
+                ]));
                 if let Some(block) = block {
                     arguments.extend(["-b".to_owned(), block.to_string()]);
                 }
@@ -148,9 +151,8 @@ fn options(facts: &Facts, kind: &str) -> Vec<String> {
         .filter(|o| copied.contains(&o.split('=').next().unwrap_or(o)))
         .map(str::to_owned)
         .collect();
-    let has = |options: &[String], name: &str| {
-        options.iter().any(|o| o.split('=').next() == Some(name))
-    };
+    let has =
+        |options: &[String], name: &str| options.iter().any(|o| o.split('=').next() == Some(name));
     // A default of the superblock is not among the mount's options.
     match facts.text("fs.journal_mode") {
         Some(mode) if family == Family::Ext4 && mode != "none" && !has(&options, "data") => {
@@ -159,7 +161,10 @@ fn options(facts: &Facts, kind: &str) -> Vec<String> {
         _ => {}
     }
     // New files inherit NOCOW from the directory; in the pocket from the mount.
-    if family == Family::Btrfs && facts.truth("fs.nocow") == Some(true) && !has(&options, "nodatacow") {
+    if family == Family::Btrfs
+        && facts.truth("fs.nocow") == Some(true)
+        && !has(&options, "nodatacow")
+    {
         options.push("nodatacow".to_owned());
     }
     options

@@ -112,6 +112,10 @@ impl<'s> Pocket<'s> {
             ));
         }
         let image = WalFile::create(&host, IMAGE)?;
+        // Where the host copies on write, one layer of that is enough; others do not know the flag.
+        if let Ok(flags) = rustix::fs::ioctl_getflags(image.fd()) {
+            let _ = rustix::fs::ioctl_setflags(image.fd(), flags | rustix::fs::IFlags::NOCOW);
+        }
         rustix::fs::ftruncate(image.fd(), self.format.bytes)
             .map_err(|e| image.fault("ftruncate", e.raw_os_error()))?;
         Ok(image)
