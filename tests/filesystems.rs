@@ -8,7 +8,7 @@
 //! - `mount::ext4`: the filesystem is made, is what it should be, and is undone again;
 //! - `ext4::report`: the document itself, in all formats, and what the run left behind;
 //! - `ext4::settings`: what may and may not be recommended;
-//! - `ext4::durability`, `::sync`, `::prealloc`, `::recycle`: the expectations of that area;
+//! - `ext4::durability`, `::sync`, `::prealloc`, `::recycle`, `::enospc`: the expectations of that area;
 //! - `ext4::warm::recycle`: the same of the file's further run named `warm`;
 //! - `ext4::turned`: the expectation turned round must fail.
 //!
@@ -80,6 +80,8 @@ const QUICK_ROWS: &[(&str, &[&str])] = &[
         "recycle/life-cold",
         &["recycle+zero", "new+zero", "new+sparse"],
     ),
+    ("enospc/full", &["zero-fill", "fallocate", "sparse"]),
+    ("enospc/rewrite-old", &["old-segment"]),
 ];
 
 fn main() -> ExitCode {
