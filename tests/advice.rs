@@ -3,6 +3,7 @@
 
 mod advice {
     pub(crate) mod build;
+    mod enospc;
     mod guards;
     mod pages;
     mod random;

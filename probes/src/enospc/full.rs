@@ -106,7 +106,7 @@ impl Study for Full {
         self.tell_walk(failure.as_ref(), &writer, seen);
         ballast.close();
         let how = place.drop_caches()?;
-        let uncached = how.starts_with("POSIX");
+        let uncached = how == "fadvise";
         let lost = writer.lost(place.folder(), &names, uncached, lab)?;
         seen.insert("acked_commits".to_owned(), json!(writer.commits()));
         seen.insert("acked_lost".to_owned(), json!(lost));

@@ -139,9 +139,9 @@ impl<'s> Place<'s> {
         if let Kind::Pocket(pocket) = &mut self.kind {
             let again = pocket.mount_again()?;
             self.folder = pocket.folder().folder()?;
-            return Ok(if again { "mounted again" } else { "in memory" });
+            return Ok(if again { "mounted-again" } else { "in-memory" });
         }
-        Ok("POSIX_FADV_DONTNEED")
+        Ok("fadvise")
     }
 }
 
