@@ -42,9 +42,9 @@ pub mod worker;
 pub const PROBES: &[&dyn contract::Probe] = &[
     &durability::Durability,
     &sync::Sync,
+    &enospc::Enospc,
     &prealloc::Prealloc,
     &recycle::Recycle,
-    &enospc::Enospc,
 ];
 
 /// How many times longer than usual a call of a probe may take before it counts as never answering.

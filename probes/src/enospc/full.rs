@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{
     ballast::{Ballast, free_bytes, is_full},
     calls,
-    place::{MARK, Place},
+    place::{MARK, Place, room},
     postgres,
     through::{Failure, Writer, answer, slow},
 };
@@ -163,7 +163,7 @@ impl Full {
         }
         place.folder().syncfs()?;
         if !self.brief {
-            ballast.leave(place.room(), lab)?;
+            ballast.leave(room(lab.request.fill, self.segment_bytes), lab)?;
         }
         Ok(names)
     }

@@ -28,13 +28,12 @@ pub const PATIENCE: u32 = 3;
 
 /// Segments in a pocket: small, so that a small filesystem holds several.
 const POCKET_SEGMENT: u64 = 1 << 20;
+/// The same where nothing is overwritten in place: a full btrfs commits a transaction for each block.
+const DEAR_SEGMENT: u64 = 256 << 10;
 /// Segments where a ballast leaves 32 MiB of a filesystem of any size.
 const FILL_SEGMENT: u64 = 4 << 20;
 /// Between two syncs when segments are written through.
 const COMMIT_BYTES: u64 = 64 << 10;
-/// The same where nothing is overwritten in place: a full btrfs commits a transaction, of megabytes,
-/// for each write and each sync.
-const DEAR_COMMIT_BYTES: u64 = 512 << 10;
 /// Prepared before the disk gets full.
 const SEGMENTS: u64 = 2;
 
@@ -79,19 +78,18 @@ impl Probe for Enospc {
         if profile == Profile::Thorough {
             methods.extend(RARER.iter().map(|(name, _)| *name));
         }
-        let segment = request.segment_bytes.min(if request.fill {
-            FILL_SEGMENT
-        } else {
-            POCKET_SEGMENT
+        let dear = facts.text("fs.in_place") == Some("no");
+        let segment = request.segment_bytes.min(match (request.fill, dear) {
+            (true, _) => FILL_SEGMENT,
+            (false, false) => POCKET_SEGMENT,
+            (false, true) => DEAR_SEGMENT,
         });
         let brief = profile == Profile::Quick;
-        // Each write to a full btrfs is dear.
-        let dear = facts.text("fs.in_place") == Some("no");
         let segments = if brief || dear { 1 } else { SEGMENTS };
         let mut cases: Vec<Case> = methods
             .iter()
             .chain([&OLD])
-            .map(|name| full_case(name, segment, segments, request, facts))
+            .map(|name| full_case(name, segment, segments, request))
             .collect();
         let names = |names: &[&str]| {
             let own = |name: &&str| ((*name).to_owned(), (*name).to_owned());
@@ -160,18 +158,9 @@ impl Probe for Enospc {
     }
 }
 
-fn full_case(name: &str, segment: u64, segments: u64, request: &Request, facts: &Facts) -> Case {
-    let commit = if facts.text("fs.in_place") == Some("no") {
-        DEAR_COMMIT_BYTES
-    } else {
-        COMMIT_BYTES
-    };
+fn full_case(name: &str, segment: u64, segments: u64, request: &Request) -> Case {
     let brief = request.profile == Profile::Quick;
-    let room = if request.fill {
-        place::FILL_ROOM
-    } else {
-        place::POCKET_ROOM
-    };
+    let room = place::room(request.fill, segment);
     let fills = !matches!(name, "fallocate" | "sparse" | "zero-range");
     let made = if brief || !fills { 0 } else { room };
     Case {
@@ -179,14 +168,14 @@ fn full_case(name: &str, segment: u64, segments: u64, request: &Request, facts: 
         params: [
             ("segment_bytes", json!(segment)),
             ("segments", json!(segments)),
-            ("commit_bytes", json!(commit)),
+            ("commit_bytes", json!(COMMIT_BYTES)),
             ("brief", json!(brief)),
         ]
         .into(),
         op_bytes: 3 * segments * segment + made,
         // A pocket's image is sparse, and room for it is looked at when it is made.
         file_bytes: segments * segment,
-        op_syncs: 2 * segments * segment / commit + OWN_SYNCS,
+        op_syncs: 2 * segments * segment / COMMIT_BYTES + OWN_SYNCS,
         ..Case::default()
     }
 }

@@ -16,13 +16,22 @@ use crate::{
 };
 
 /// What a ballast leaves under `--fill`, as in the mailing-list thread's experiment.
-pub(super) const FILL_ROOM: u64 = 32 << 20;
-/// What it leaves in a pocket.
-pub(super) const POCKET_ROOM: u64 = 12 << 20;
+const FILL_ROOM: u64 = 32 << 20;
+/// Segments that it leaves room for in a pocket.
+const POCKET_ROOM: u64 = 12;
 /// A child dataset's quota.
 const QUOTA: &str = "64M";
 /// What the names of our files on the filesystem that is filled have in them.
 pub(super) const MARK: &str = "-enospc-";
+
+/// Bytes that the ballast leaves before segments are made.
+pub(super) const fn room(fill: bool, segment_bytes: u64) -> u64 {
+    if fill {
+        FILL_ROOM
+    } else {
+        POCKET_ROOM * segment_bytes
+    }
+}
 
 /// A filesystem that may be filled. What was made for it is undone when dropped.
 pub(super) struct Place<'s> {
@@ -105,14 +114,6 @@ impl<'s> Place<'s> {
 
     pub(super) const fn folder(&self) -> &Folder {
         &self.folder
-    }
-
-    /// Bytes that the ballast leaves before segments are made.
-    pub(super) const fn room(&self) -> u64 {
-        match self.kind {
-            Kind::Fill(_) => FILL_ROOM,
-            _ => POCKET_ROOM,
-        }
     }
 
     /// Says what was filled, so that nobody takes a pocket for the filesystem itself.
