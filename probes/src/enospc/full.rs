@@ -93,7 +93,7 @@ impl Study for Full {
             lab,
         )?;
         if !self.brief && matches!(self.past, Past::New(_)) {
-            self.create_until_full(&maker(&place)?, &place, lab, seen)?;
+            self.create_until_full(&maker(&place)?, &place, until, lab, seen)?;
         }
         ballast.fill_up(lab)?;
         seen.insert("free_bytes".to_owned(), json!(free_bytes(place.folder())?));
@@ -103,6 +103,10 @@ impl Study for Full {
         }
 
         let failure = writer.walk(place.folder(), &names, until, lab)?;
+        // Any other error is no answer of a full disk.
+        if let Some(failure) = failure.as_ref().filter(|f| !is_full(f.fault.errno)) {
+            return Err(failure.fault.clone().into());
+        }
         self.tell_walk(failure.as_ref(), &writer, seen);
         ballast.close();
         let how = place.drop_caches()?;
@@ -173,6 +177,7 @@ impl Full {
         &self,
         maker: &Maker,
         place: &Place<'_>,
+        until: u64,
         lab: &mut Lab<'_>,
         seen: &mut Observations,
     ) -> Result<(), Stop> {
@@ -184,6 +189,9 @@ impl Full {
         let failed = loop {
             if lab.pulse.stopped() {
                 return Err(Stop::Interrupted);
+            }
+            if lab.clock.now_ns() > until {
+                return Err(slow(made * self.segment_bytes));
             }
             if made == most {
                 break None;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    contract::{Card, Case, Comparison, Group, Lab, Probe, Run, Stop},
+    contract::{Card, Case, Comparison, Group, Lab, Need, Probe, Run, Stop},
     facts::Facts,
     request::{Profile, Request},
     segment::Init,
@@ -158,6 +158,15 @@ impl Probe for Enospc {
     }
 }
 
+/// A filesystem that was not told to be filled needs one of walprobe's own in its place.
+fn needs(request: &Request) -> Vec<Need> {
+    if request.fill {
+        Vec::new()
+    } else {
+        vec![Need::Root]
+    }
+}
+
 fn full_case(name: &str, segment: u64, segments: u64, request: &Request) -> Case {
     let brief = request.profile == Profile::Quick;
     let room = place::room(request.fill, segment);
@@ -165,6 +174,7 @@ fn full_case(name: &str, segment: u64, segments: u64, request: &Request) -> Case
     let made = if brief || !fills { 0 } else { room };
     Case {
         name: name.to_owned(),
+        needs: needs(request),
         params: [
             ("segment_bytes", json!(segment)),
             ("segments", json!(segments)),
@@ -190,6 +200,7 @@ fn nearly_case(pct: u64, segment: u64, request: &Request, facts: &Facts) -> Case
     };
     Case {
         name: format!("free-{pct}"),
+        needs: needs(request),
         params: [
             ("free_pct", json!(pct)),
             ("segment_bytes", json!(segment)),

@@ -37,6 +37,8 @@ pub(super) const fn room(fill: bool, segment_bytes: u64) -> u64 {
 pub(super) struct Place<'s> {
     folder: Folder,
     kind: Kind<'s>,
+    /// What is read again may come from a cache that cannot be emptied (ZFS).
+    cached: bool,
 }
 
 enum Kind<'s> {
@@ -54,13 +56,15 @@ impl<'s> Place<'s> {
         let scratch = lab
             .scratch
             .ok_or_else(|| Stop::Broken("a full disk needs a scratch folder".to_owned()))?;
+        let kind = lab.facts.text("fs.type").unwrap_or("of unknown type");
+        let is_zfs = family(kind) == Family::Zfs;
         if lab.request.fill {
             return Ok(Self {
                 folder: scratch.folder()?,
                 kind: Kind::Fill(Person::of(scratch)?),
+                cached: is_zfs,
             });
         }
-        let kind = lab.facts.text("fs.type").unwrap_or("of unknown type");
         if !rustix::process::geteuid().is_root() {
             return Err(Stop::Skip(
                 "need-root",
@@ -68,7 +72,7 @@ impl<'s> Place<'s> {
                     .to_owned(),
             ));
         }
-        if family(kind) == Family::Zfs {
+        if is_zfs {
             return Self::dataset(case, lab);
         }
         let Some(format) = Format::like(lab.facts) else {
@@ -82,6 +86,7 @@ impl<'s> Place<'s> {
         Ok(Self {
             folder: pocket.folder().folder()?,
             kind: Kind::Pocket(Box::new(pocket)),
+            cached: false,
         })
     }
 
@@ -109,6 +114,7 @@ impl<'s> Place<'s> {
             kind: Kind::Dataset(format!(
                 "child dataset {purpose} of {parent}, quota={QUOTA}"
             )),
+            cached: true,
         })
     }
 
@@ -142,7 +148,7 @@ impl<'s> Place<'s> {
             self.folder = pocket.folder().folder()?;
             return Ok(if again { "mounted-again" } else { "in-memory" });
         }
-        Ok("fadvise")
+        Ok(if self.cached { "cached" } else { "fadvise" })
     }
 }
 

@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use rustix::io::Errno;
+use rustix::{
+    fs::{major, minor},
+    io::Errno,
+};
 
 use crate::{
     contract::Fault,
@@ -27,6 +30,9 @@ const TRIES: u32 = 20;
 /// The kernel may unbind a device a moment after its last user has gone.
 const UNBINDING: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(5);
+
+/// The device (major, minor) of a file's filesystem, and the file's inode.
+pub(crate) type Image = ((u32, u32), u64);
 
 /// A device that is bound to a file of ours. Unbound when dropped.
 #[derive(Debug)]
@@ -55,6 +61,7 @@ impl<'s> Loop<'s> {
             let device = open(&path).map_err(|e| failed("open", &path, &e))?;
             let action = Action::Loop {
                 device: path.clone(),
+                image_device: (major(stat.st_dev), minor(stat.st_dev)),
                 image_inode: stat.st_ino,
             };
             undo.will(action.clone())?;
@@ -96,9 +103,9 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
 }
 
-/// Unbinds the device if it is bound to a file with this inode number; who has it mounted in a process
-/// that lives keeps it bound.
-pub(crate) fn undo(device: &Path, image_inode: u64) -> Result<(), String> {
+/// Unbinds the device if it is bound to this very file, by its filesystem's device and inode: the number
+/// may be another's by now. Who has it mounted in a process that lives keeps it bound.
+pub(crate) fn undo(device: &Path, image: Image) -> Result<(), String> {
     let name = crate::paths::show(device);
     let is_loop = device
         .strip_prefix("/dev")
@@ -109,7 +116,7 @@ pub(crate) fn undo(device: &Path, image_inode: u64) -> Result<(), String> {
         return Err(format!("{name} is no loop device"));
     }
     let mut waited = Duration::ZERO;
-    while is_bound(device, image_inode).map_err(|e| format!("{name}: {e}"))? {
+    while is_bound(device, image).map_err(|e| format!("{name}: {e}"))? {
         if waited >= UNBINDING {
             return Err(format!("{name} is still in use"));
         }
@@ -128,9 +135,9 @@ pub(crate) fn undo(device: &Path, image_inode: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn is_bound(device: &Path, image_inode: u64) -> io::Result<bool> {
+fn is_bound(device: &Path, image: Image) -> io::Result<bool> {
     match loopdev::backing(device) {
-        Ok((_, inode)) => Ok(inode == image_inode),
+        Ok(found) => Ok(found == image),
         Err(e) => match e.raw_os_error() {
             // Not bound; or the device is gone, or was never there.
             Some(libc::ENXIO | libc::ENOENT | libc::ENODEV) => Ok(false),
@@ -146,8 +153,8 @@ mod tests {
     #[test]
     fn only_loop_devices_are_unbound_and_only_from_our_file() {
         for path in ["/dev/null", "/dev/loop-control", "/tmp/loop0", "/dev/loop"] {
-            assert!(undo(Path::new(path), 1).is_err(), "{path}");
+            assert!(undo(Path::new(path), ((7, 0), 1)).is_err(), "{path}");
         }
-        assert_eq!(undo(Path::new("/dev/loop987654"), 1), Ok(()));
+        assert_eq!(undo(Path::new("/dev/loop987654"), ((7, 0), 1)), Ok(()));
     }
 }

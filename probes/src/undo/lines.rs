@@ -40,7 +40,9 @@ pub enum Action {
     Loop {
         /// `/dev/loopN`.
         device: std::path::PathBuf,
-        /// The file's inode number.
+        /// Major and minor number of its filesystem's device.
+        image_device: (u32, u32),
+        /// Its inode number.
         image_inode: u64,
     },
     /// A file or an empty folder of that path; only tests make one.
@@ -59,8 +61,9 @@ impl Action {
             Self::Dataset { ref name } => dataset::undo(name, run_id),
             Self::Loop {
                 ref device,
+                image_device,
                 image_inode,
-            } => loops::undo(device, image_inode),
+            } => loops::undo(device, (image_device, image_inode)),
             #[cfg(test)]
             Self::Marker { ref path } => {
                 match std::fs::remove_file(path).or_else(|_| std::fs::remove_dir(path)) {
