@@ -36,7 +36,7 @@ pub enum Action {
         /// `PARENT/walprobe-RUNID-PURPOSE`.
         name: String,
     },
-    /// A loop device over a file in the scratch folder; see [`crate::pocket::loops`].
+    /// A loop device over a file in the scratch folder; unbound with its last user.
     Loop {
         /// `/dev/loopN`.
         device: std::path::PathBuf,
