@@ -31,7 +31,7 @@ pub enum Action {
         /// The boot.
         boot_id: String,
     },
-    /// A ZFS dataset of the run's own; see [`crate::pocket::dataset`].
+    /// A ZFS dataset of the run's own, below the one that holds the directory.
     Dataset {
         /// `PARENT/walprobe-RUNID-PURPOSE`.
         name: String,
