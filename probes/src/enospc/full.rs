@@ -131,7 +131,7 @@ impl Study for Full {
                 seen,
             )?;
         }
-        seen.insert("line".to_owned(), json!(self.line(seen)));
+        seen.insert("line".to_owned(), json!(Self::line(seen)));
         Ok(())
     }
 }
@@ -252,7 +252,7 @@ impl Full {
     }
 
     /// One line for people.
-    fn line(&self, seen: &Observations) -> String {
+    fn line(seen: &Observations) -> String {
         let text = |name: &str| seen.get(name).and_then(|v| v.as_str()).unwrap_or("");
         let number = |name: &str| seen.get(name).and_then(serde_json::Value::as_u64);
         let place = match text("place") {
@@ -272,7 +272,18 @@ impl Full {
         };
         let lost = number("acked_lost").unwrap_or(0);
         let acked = number("acked_commits").unwrap_or(0);
-        let case = &self.case;
-        format!("{case}, {place}: {through}; {lost} of {acked} acknowledged commits lost")
+        let create = match text("create_fails_at") {
+            "" => String::new(),
+            call => format!(
+                "; making more fails at {call} ({})",
+                text("create_fails_errno")
+            ),
+        };
+        let on = match seen.get("recovers").and_then(serde_json::Value::as_bool) {
+            Some(true) => "; goes on once a segment is freed",
+            Some(false) => "; does NOT go on once a segment is freed",
+            None => "",
+        };
+        format!("{place}: {through}; {lost} of {acked} acknowledged commits lost{create}{on}")
     }
 }
