@@ -41,6 +41,7 @@ pub fn measure(probes: Vec<String>, options: Measure) -> Result<Exit, Failure> {
         rewrites: options.rewrites,
         segments: options.segments,
         drop_caches_cmd: options.drop_caches_cmd,
+        fill: options.fill,
         commit_bytes: options.commit_bytes,
         segment_bytes: options.segment_size,
         syncs: None,

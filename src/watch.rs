@@ -34,7 +34,7 @@ const HANGING: Duration = Duration::from_secs(4);
 /// What a child may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Time without an event.
+    /// Time without an event; longer where a probe's calls may crawl.
     pub silence: Duration,
     /// Time after which it is asked to stop.
     pub time: Duration,
@@ -182,6 +182,8 @@ struct State {
     heard_at: Duration,
     /// When anything at all came from it.
     said_at: Duration,
+    /// The silence allowed is multiplied by it; 0 counts as 1.
+    patience: u32,
     last_word: Option<Ending>,
     last_word_at: Duration,
     closed_at: Option<Duration>,
@@ -203,6 +205,9 @@ enum Verdict {
 impl State {
     fn take(&mut self, event: &Event, now: Duration) {
         self.heard_at = now;
+        if let Event::Doing { probe, .. } = event {
+            self.patience = walprobe_probes::patience(probe);
+        }
         let word = match event {
             Event::Done {
                 bytes_written,
@@ -261,7 +266,7 @@ impl State {
                 });
             }
         }
-        (silent > limits.silence).then_some(Verdict::NoAnswer)
+        (silent > limits.silence * self.patience.max(1)).then_some(Verdict::NoAnswer)
     }
 }
 

@@ -28,6 +28,22 @@ fn silence_is_no_answer() {
 }
 
 #[test]
+fn calls_on_a_full_disk_may_take_longer() {
+    let mut state = State::default();
+    let doing = |probe: &str| Event::Doing {
+        probe: probe.to_owned(),
+        comparison: String::new(),
+        case: String::new(),
+        round: 0,
+    };
+    state.take(&doing("enospc"), secs(10));
+    assert_eq!(at(&state, 71), None);
+    assert_eq!(at(&state, 191), Some(Verdict::NoAnswer));
+    state.take(&doing("sync"), secs(10));
+    assert_eq!(at(&state, 71), Some(Verdict::NoAnswer));
+}
+
+#[test]
 fn a_call_that_outlasts_the_grace_is_no_answer_and_a_talker_is_overdue() {
     let mut state = State {
         heard_at: secs(80),

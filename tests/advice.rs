@@ -4,6 +4,7 @@
 mod advice {
     pub(crate) mod build;
     mod commit_delay;
+    mod enospc;
     mod guards;
     mod pages;
     mod random;

@@ -74,6 +74,8 @@ const QUICK_ROWS: Rows = &[
         &["recycle+zero", "new+zero", "new+sparse"],
     ),
     ("align/behaviour", &["record", "direct"]),
+    ("enospc/full", &["zero-fill", "fallocate", "sparse"]),
+    ("enospc/rewrite-old", &["old-segment"]),
 ];
 
 fn main() -> ExitCode {

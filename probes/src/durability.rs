@@ -107,8 +107,7 @@ impl Study for Check {
         let mut windows = Windows::new(lab.counters);
         // With data=journal a write that is waited for commits the journal, and flushes.
         let flushes_too = lab.facts.text("fs.journal_mode") == Some("journal");
-        let mut beside =
-            self.kind != Kind::WriteOnly && lab.counters.has_device() && !flushes_too;
+        let mut beside = self.kind != Kind::WriteOnly && lab.counters.has_device() && !flushes_too;
         let roots = Roots::default();
         let requests_before = mountstats::read(lab.facts, &roots);
         for n in 0..self.writes {

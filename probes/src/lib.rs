@@ -14,6 +14,7 @@ pub mod commit;
 pub mod contract;
 pub mod durability;
 pub mod engine;
+pub mod enospc;
 pub mod event;
 pub mod facts;
 pub mod files;
@@ -44,8 +45,19 @@ pub mod worker;
 pub const PROBES: &[&dyn contract::Probe] = &[
     &durability::Durability,
     &sync::Sync,
+    &enospc::Enospc,
     &prealloc::Prealloc,
     &recycle::Recycle,
     &commit::Commit,
     &align::Align,
 ];
+
+/// How many times longer than usual a call of a probe may take before it counts as never answering.
+#[must_use]
+pub fn patience(probe: &str) -> u32 {
+    if probe == "enospc" {
+        enospc::PATIENCE
+    } else {
+        1
+    }
+}

@@ -9,11 +9,12 @@
 //!   and not yet locked; 3 it is locked, nothing is in it; 4 the folder is complete;
 //! - `dataset`: 1 a dataset is made and not mounted; 2 it is mounted;
 //! - `filling`, `renaming`, `dropping`: in the probes;
+//! - `pocket`: an image is bound to its loop device, and not mounted; `full`: the disk is full;
 //! - `removing`: after each file that is removed, then after the undo file and before the folder.
 
 /// Every point there is.
-pub const POINTS: [&str; 6] = [
-    "creating", "dataset", "filling", "renaming", "dropping", "removing",
+pub const POINTS: [&str; 8] = [
+    "creating", "dataset", "filling", "renaming", "dropping", "pocket", "full", "removing",
 ];
 
 /// Stops here for ever if a test asked for it; `announce` is called once before.

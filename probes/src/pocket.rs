@@ -2,3 +2,6 @@
 //! scratch folder, announced in the undo file before, gone with the scratch folder.
 
 pub(crate) mod dataset;
+pub(crate) mod format;
+pub(crate) mod image;
+pub(crate) mod loops;

@@ -163,6 +163,9 @@ pub struct Request {
     /// Syncs of the durability check; none leaves the number to the probe.
     #[serde(default)]
     pub syncs: Option<u64>,
+    /// The target's own filesystem may be filled.
+    #[serde(default)]
+    pub fill: bool,
     /// Go on where a directory looks like a live pg_wal or data directory.
     pub force: bool,
     /// Print the plan, create nothing.

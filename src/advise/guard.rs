@@ -53,10 +53,12 @@ pub fn admit(view: &View<'_>, said: Vec<(&dyn Rule, Vec<Saying>)>) -> Vec<Saying
             .collect();
         if allowed(view) == Allowed::Nothing {
             passed.retain(|s| matches!(s, Saying::Finding(f) if f.value.is_none()));
-            passed.extend(rule.settings().iter().map(|setting| blocked(view, setting)));
+            if !rule.only_informs() {
+                passed.extend(rule.settings().iter().map(|setting| blocked(view, setting)));
+            }
         }
         for setting in rule.settings() {
-            if !passed.iter().any(|saying| saying.setting() == *setting) {
+            if !rule.only_informs() && !passed.iter().any(|saying| saying.setting() == *setting) {
                 passed.push(broken(setting, rule, "said nothing of this setting"));
             }
         }
@@ -177,6 +179,7 @@ fn well_formed(rule: &dyn Rule, finding: &Finding) -> Result<(), String> {
         && listed(&finding.level, &["info", "advice", "warning", "critical"])
         && listed(&finding.confidence, &["high", "medium", "low"])
         && action
+        && (value.is_none() || !rule.only_informs())
         && (finding.effect.is_some() || finding.action == "inform");
     if right {
         Ok(())

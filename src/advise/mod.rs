@@ -11,9 +11,11 @@
 pub mod commit_delay;
 pub mod confidence;
 pub mod draft;
+pub mod fake_prealloc;
 pub mod gain;
 pub mod gap;
 pub mod guard;
+pub mod late_enospc;
 pub mod leg;
 pub mod never;
 pub mod version;
@@ -63,7 +65,13 @@ pub trait Rule: Sync {
     fn settings(&self) -> &'static [&'static str];
     /// Its page, `docs/rules/ID.md`.
     fn page(&self) -> &'static str;
-    /// What one target's rows and facts say. Must say something of each of its settings.
+    /// It speaks only where there is something to tell, and never of a value: what it is silent about
+    /// does not stand in `not_tested`.
+    fn only_informs(&self) -> bool {
+        false
+    }
+    /// What one target's rows and facts say. Must say something of each of its settings, unless it
+    /// only informs.
     fn judge(&self, view: &View<'_>) -> Vec<Saying>;
 }
 
@@ -72,6 +80,8 @@ pub const RULES: &[&dyn Rule] = &[
     &wal_sync_method::WalSyncMethod,
     &wal_segments::WalSegments,
     &commit_delay::CommitDelay,
+    &late_enospc::LateEnospc,
+    &fake_prealloc::FakePrealloc,
 ];
 
 /// Fills `findings` and `not_tested` of every target, in place of what stood there.

@@ -85,6 +85,11 @@ pub struct Measure {
         value_hint = ValueHint::CommandName)]
     pub drop_caches_cmd: Option<Vec<String>>,
 
+    /// Fill the filesystem of DIR for the cases on a full disk, where walprobe would make a small one
+    /// of its own: a ballast leaves 32 MiB, and for moments nothing (enospc)
+    #[arg(long, help_heading = "The load")]
+    pub fill: bool,
+
     /// Seed of every random choice [default: a new one, kept in the report]
     #[arg(long, value_name = "N", help_heading = "The load")]
     pub seed: Option<u64>,

@@ -402,7 +402,8 @@ fn holds(mut report: Report) -> BTreeMap<String, u32> {
             not.setting
         );
     }
-    for setting in RULES.iter().flat_map(|rule| rule.settings()) {
+    let judging = RULES.iter().filter(|rule| !rule.only_informs());
+    for setting in judging.flat_map(|rule| rule.settings()) {
         let of = |id: &str| id.split('@').next() == Some(setting);
         let said = target.findings.iter().any(|f| of(&f.id))
             || target.not_tested.iter().any(|n| of(&n.setting));

@@ -61,6 +61,26 @@ fn full(zeroed: bool, old: bool) -> Vec<Row> {
 }
 
 #[test]
+fn a_pocket_is_named_as_what_it_is() {
+    for (place, told) in [
+        (
+            "pocket",
+            "measured on a small filesystem of the same kind, full",
+        ),
+        ("fill", "measured on a full filesystem"),
+    ] {
+        let full = full(false, false)
+            .into_iter()
+            .map(|row| row.seen("place", json!(place)))
+            .collect();
+        let report = advised(Some("no"), [copy_on_write(), full].concat());
+        let change = finding(&report, "wal_recycle@primary");
+        let words = format!("{} {} {}", change.seen, change.means, change.advice);
+        assert!(words.contains(told), "{words}");
+    }
+}
+
+#[test]
 fn in_place_keeps_both() {
     let report = advised(Some("yes"), in_place());
     for (id, setting) in [

@@ -90,6 +90,11 @@ fn all() -> Checked {
             return Err(format!("{}: {:?}", id(row), row.reason).into());
         }
     }
+    // It may make no filesystem of its own, and was not told to fill this one.
+    let full = document.row("enospc/full/zero-fill");
+    if full.and_then(|row| row.reason_code.as_deref()) != Some("need-root") {
+        return Err(format!("enospc/full/zero-fill: {full:?}").into());
+    }
     let measured = document.row("sync/commit/fdatasync");
     if !measured.is_some_and(|row| row.status == RowStatus::Ok) {
         return Err(format!("sync/commit/fdatasync: {measured:?}").into());

@@ -29,7 +29,7 @@ mod command;
 mod fadvise;
 mod proof;
 mod system;
-mod zfs;
+pub(crate) mod zfs;
 
 pub(crate) use proof::{from_storage, uses_page_cache};
 

@@ -72,7 +72,7 @@ fn tell_once(pool: &str, import: &[OsString]) {
 }
 
 /// The dataset that holds a path.
-pub(super) fn dataset_of(path: &Path, lab: &Lab<'_>) -> Result<String, Stop> {
+pub(crate) fn dataset_of(path: &Path, lab: &Lab<'_>) -> Result<String, Stop> {
     Tools::new(limit(lab.request))?.dataset(path, lab.pulse)
 }
 

@@ -12,6 +12,7 @@ pub mod fallocate;
 pub mod fiemap;
 pub mod flags;
 pub mod libc_version;
+pub mod loopattach;
 pub mod loopdev;
 pub mod process;
 pub mod residency;

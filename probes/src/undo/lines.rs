@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::pocket::dataset;
+use crate::pocket::{dataset, loops};
 
 const MAGIC: &str = "walprobe undo";
 const VERSION: u32 = 1;
@@ -31,10 +31,19 @@ pub enum Action {
         /// The boot.
         boot_id: String,
     },
-    /// A ZFS dataset of the run's own; see [`crate::pocket::dataset`].
+    /// A ZFS dataset of the run's own, below the one that holds the directory.
     Dataset {
         /// `PARENT/walprobe-RUNID-PURPOSE`.
         name: String,
+    },
+    /// A loop device over a file in the scratch folder; unbound with its last user.
+    Loop {
+        /// `/dev/loopN`.
+        device: std::path::PathBuf,
+        /// Major and minor number of its filesystem's device.
+        image_device: (u32, u32),
+        /// Its inode number.
+        image_inode: u64,
     },
     /// A file or an empty folder of that path; only tests make one.
     #[cfg(test)]
@@ -50,6 +59,11 @@ impl Action {
         match *self {
             Self::LetGo { .. } => Ok(()),
             Self::Dataset { ref name } => dataset::undo(name, run_id),
+            Self::Loop {
+                ref device,
+                image_device,
+                image_inode,
+            } => loops::undo(device, (image_device, image_inode)),
             #[cfg(test)]
             Self::Marker { ref path } => {
                 match std::fs::remove_file(path).or_else(|_| std::fs::remove_dir(path)) {

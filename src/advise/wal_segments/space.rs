@@ -13,16 +13,18 @@ pub(super) struct Answer {
     pub(super) yes: bool,
     /// Seen on a full filesystem; else known from the filesystem's type.
     pub(super) measured: bool,
+    /// The full filesystem was a small one of walprobe's own, of the same kind.
+    pub(super) pocket: bool,
     pub(super) evidence: Evidence,
 }
 
 impl Answer {
     /// Where the answer comes from, for people.
     pub(super) const fn source(&self) -> &'static str {
-        if self.measured {
-            "measured on a full filesystem"
-        } else {
-            "known from the filesystem's type, not measured"
+        match (self.measured, self.pocket) {
+            (true, true) => "measured on a small filesystem of the same kind, full",
+            (true, false) => "measured on a full filesystem",
+            (false, _) => "known from the filesystem's type, not measured",
         }
     }
 }
@@ -45,6 +47,7 @@ fn reserved(view: &View<'_>, comparison: &str, case: &str) -> Option<Answer> {
     Some(Answer {
         yes: leg.flag("reserved")?,
         measured: true,
+        pocket: leg.row.observations.get("place").and_then(|p| p.as_str()) == Some("pocket"),
         evidence: leg.cite("observations/reserved")?,
     })
 }
@@ -59,6 +62,7 @@ fn in_place(view: &View<'_>) -> Option<Answer> {
     Some(Answer {
         yes,
         measured: false,
+        pocket: false,
         evidence,
     })
 }

@@ -205,10 +205,9 @@ fn write(page: &mut Page, id: &str, rows: &[&Row]) {
     page.shown.extend(shown.iter().map(|c| c.head));
     lay(page, grid, rows);
     let width = page.options.prose();
-    for line in rows
-        .iter()
-        .filter_map(|r| r.observations.get("line")?.as_str())
-    {
+    // A row without figures has its line in their place.
+    let with_figures = rows.iter().filter(|r| r.series.is_some());
+    for line in with_figures.filter_map(|r| line_of(r)) {
         fill(&mut page.out, width, " ", "   ", line);
     }
     notes.write(page);
@@ -368,8 +367,16 @@ pub(in crate::render) fn why(row: &Row) -> String {
     format!("{}{code}: {reason}", row.status.as_str())
 }
 
-/// What was observed of a row and stands in no column.
+/// A row's own line for people.
+fn line_of(row: &Row) -> Option<&str> {
+    row.observations.get("line")?.as_str()
+}
+
+/// What was observed of a row and stands in no column: in its own words where it has some.
 pub(in crate::render) fn observed(row: &Row) -> String {
+    if let Some(line) = line_of(row) {
+        return line.to_owned();
+    }
     pairs(
         row.observations
             .iter()
