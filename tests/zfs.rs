@@ -35,7 +35,7 @@ const KILLED: &str = "killed";
 /// The start of a machine, and what making and removing a dataset takes.
 const START: Duration = Duration::from_secs(90);
 /// The most that one run may take.
-const RUN: Duration = Duration::from_secs(150);
+const RUN: Duration = Duration::from_secs(200);
 /// The same on a disk with few reads a second, for each of whose runs the file gives a time.
 const SLOW_RUN: Duration = Duration::from_secs(900);
 

@@ -2,7 +2,7 @@
 //!
 //! | subject | is |
 //! |---|---|
-//! | `sync/commit/fdatasync.flushes_per_op` | a row's key; `*` in a case's place: every row of the comparison |
+//! | `sync/commit/fdatasync.flushes_per_op` | a row's key; `*` in a case's place: every row of the comparison that is not `same-as` another |
 //! | `recycle/life-cold/*.observations.commits` | a key below a key |
 //! | `durability.verdict`, `target.status` | the verdict's and the target's keys |
 //! | `fact fs.type` | a fact's value |
@@ -237,6 +237,8 @@ impl Subject {
             } => listed("rows", "case", case)
                 .into_iter()
                 .filter(|(_, row)| row["probe"] == **probe && row["comparison"] == **comparison)
+                // What is the same as another case is not measured.
+                .filter(|(_, row)| case != "*" || row["reason_code"] != "same-as")
                 .map(|(name, row)| (format!("{probe}/{comparison}/{name}"), row))
                 .collect(),
             Self::Other { kind, name, .. } => match kind.as_str() {

@@ -36,10 +36,17 @@ pub(super) fn keep(view: &View<'_>, base: Leg<'_>, unfit: Vec<(&str, Unfit)>) ->
         if let Ok(leg) = view.measured("sync", "commit", method)
             && let Some(seen) = leg.ratio()
         {
+            let gain = view.limits().gain(leg.row);
+            beaten |= matches!(gain, Gain::Beyond | Gain::Open);
+            if gain == Gain::Open {
+                // Decided elsewhere: nothing rests on a figure that is not settled.
+                evidence.extend(unfit.evidence);
+                told.extend(unfit.told);
+                continue;
+            }
             ratios.push(format!("{method} {}", words::interval(seen)));
             evidence.extend(leg.cite_all(RATIO));
             rows.push(leg.row);
-            beaten |= view.limits().gain(leg.row) == Gain::Beyond;
             if nearest.is_none_or(|(n, _)| seen.ratio < n.ratio) {
                 nearest = Some((seen, leg.row.p99_ratio));
             }
@@ -59,7 +66,9 @@ pub(super) fn keep(view: &View<'_>, base: Leg<'_>, unfit: Vec<(&str, Unfit)>) ->
             words::time(p50)
         )
     });
-    let compared = if ratios.is_empty() {
+    let compared = if ratios.is_empty() && !told.is_empty() {
+        "no other method's time is settled".to_owned()
+    } else if ratios.is_empty() {
         "no other method could be measured".to_owned()
     } else {
         format!("time over fdatasync's: {}", ratios.join(", "))

@@ -8,7 +8,7 @@
 //! was written past a cache has reached them when the call returns, without a sync.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
 };
 
@@ -31,6 +31,8 @@ pub(in crate::sync) const WRITES: u64 = 64;
 pub(in crate::sync) const BYTES: u64 = WRITES * WRITE_BYTES;
 /// Looks that make "no page was ever there" believable: on average one a write.
 const LEAST_LOOKS: u64 = WRITES;
+/// Passes until there were that many.
+const MOST_PASSES: u64 = 32;
 /// A cache that is written back by a timer (ZFS: 5 s) has not begun to when a pass took no longer.
 const BEFORE_WRITEBACK_NS: u64 = 2_000_000_000;
 
@@ -142,12 +144,19 @@ fn write(
     let before = lab.counters.read();
     lap.start();
     let known = lab.counters.has_device();
-    let over = AtomicBool::new(false);
+    let (over, looks) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch(file, &over));
-        let outcome = pass(&direct, 1, content, lap);
+        let watcher = scope.spawn(|| watch(file, &over, &looks));
+        let mut outcome = pass(&direct, 1, content, lap);
         let wrote = lab.counters.read().since(&before).device_bytes_written;
         let in_time = lap.since_mark_ns() < BEFORE_WRITEBACK_NS;
+        // On a busy machine the one who looks gets no turn for a while.
+        for n in 2..MOST_PASSES {
+            if outcome.is_err() || looks.load(Ordering::Relaxed) >= LEAST_LOOKS {
+                break;
+            }
+            outcome = pass(&direct, n, content, lap);
+        }
         over.store(true, Ordering::Relaxed);
         let mut seen = watcher.join().unwrap_or_default();
         // What stays need not be caught in the act.
@@ -192,12 +201,13 @@ fn pass(direct: &WalFile, n: u64, content: &mut Buffer, lap: &Lap<'_>) -> Result
 }
 
 /// Looks at the file's pages until the writes are over.
-fn watch(file: &WalFile, over: &AtomicBool) -> Seen {
+fn watch(file: &WalFile, over: &AtomicBool, looks: &AtomicU64) -> Seen {
     let mut seen = Seen::default();
     while !over.load(Ordering::Relaxed) {
         let Some(pages) = resident(file) else { break };
         seen.most = seen.most.max(pages);
         seen.looks += 1;
+        looks.store(seen.looks, Ordering::Relaxed);
     }
     seen
 }
