@@ -19,6 +19,8 @@ const DEFAULT_SIBLINGS: &str = "5";
 const RATIO: &[&str] = &["ratio", "ratio_low", "ratio_high"];
 /// A delay whose sleep takes this many times as long cannot be set.
 const COARSE: f64 = 2.0;
+/// The delay tried and half a flush of its clients may differ by this factor.
+const MISTAKEN: f64 = 2.0;
 /// Most clients that `--clients` takes.
 const MOST_CLIENTS: u64 = 256;
 

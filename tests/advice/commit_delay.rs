@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use walprobe::advise::advise;
-use walprobe_probes::report::{Doubt, DurabilityVerdict, Finding, Report, Row, Verdict, Weight};
+use walprobe_probes::report::{
+    Doubt, DurabilityVerdict, Finding, PhaseFigures, Report, Row, Us, Verdict, Weight,
+};
 
 use super::build::{
     With, delay, failed, finding, ground, not_tested, of, report, row, skipped, target, verdict,
@@ -101,6 +103,50 @@ fn no_gain_keeps_both_defaults() {
     assert_eq!(finding(&report, SIBLINGS).value.as_deref(), Some("5"));
     let effect = finding(&report, DELAY).effect.as_ref().expect("an effect");
     assert_eq!((effect.ratio, effect.of.as_str()), (0.99, "delay-8"));
+}
+
+/// Clients without a delay met flushes of so many microseconds.
+fn met(report: &mut Report, us: u64) {
+    for clients in [8, 16] {
+        let base = of(
+            report,
+            &format!("commit/delay-{clients}/fdatasync@{clients}"),
+        );
+        let sync = PhaseFigures {
+            mean_us: Us(us * 1_000),
+            p50_us: Us(us * 1_000),
+            p99_us: None,
+            max_us: Us(us * 1_000),
+        };
+        base.phases.insert("sync".to_owned(), sync);
+    }
+}
+
+#[test]
+fn a_delay_that_was_no_half_of_a_flush_says_nothing_against_one() {
+    let kept = |us| {
+        let mut report = of_counts(&[(8, SAME), (16, SLOWER)]);
+        met(&mut report, us);
+        report
+    };
+    assert_eq!(action(&advised(kept(8_000))), ("keep", Some("0"), "high"));
+    for us in [1_000, 40_000] {
+        let said = says_nothing(kept(us), "inconclusive");
+        assert!(said.contains("the leader slept 4000 us"), "{said}");
+    }
+    // A gain is one, whatever the flush.
+    let mut report = winning();
+    met(&mut report, 1_000);
+    assert_eq!(action(&advised(report)).0, "change");
+}
+
+#[test]
+fn a_gain_that_may_be_beyond_the_margin_is_kept_away_with_less_confidence() {
+    let short = (0.86, 0.76, 0.96);
+    let of_both = advised(of_counts(&[(8, short), (16, short)]));
+    assert_eq!(action(&of_both), ("keep", Some("0"), "low"));
+    let of_one = advised(of_counts(&[(8, short), (16, SAME)]));
+    assert_eq!(action(&of_one), ("keep", Some("0"), "medium"));
 }
 
 #[test]

@@ -72,8 +72,20 @@ impl Study for Full {
         _lap: &mut Lap<'_>,
         seen: &mut Observations,
     ) -> Result<(), Stop> {
-        let until = lab.clock.now_ns() + LIMIT_NS;
         let mut place = Place::open(&self.case, lab)?;
+        let outcome = self.fill(&mut place, lab, seen);
+        place.believe(outcome, seen)
+    }
+}
+
+impl Full {
+    fn fill(
+        &self,
+        place: &mut Place<'_>,
+        lab: &mut Lab<'_>,
+        seen: &mut Observations,
+    ) -> Result<(), Stop> {
+        let until = lab.clock.now_ns() + LIMIT_NS;
         place.tell(seen);
         let seed = lab.request.seed;
         let mut writer = Writer::new(self.segment_bytes, self.commit_bytes, seed);
@@ -84,16 +96,9 @@ impl Study for Full {
         };
         let ballast = self.name("file", "ballast");
         let mut ballast = Ballast::create(place.folder(), &ballast, seed ^ 1)?;
-        let names = self.prepare(
-            &maker(&place)?,
-            &place,
-            &mut ballast,
-            &mut writer,
-            until,
-            lab,
-        )?;
+        let names = self.prepare(&maker(place)?, place, &mut ballast, &mut writer, until, lab)?;
         if !self.brief && matches!(self.past, Past::New(_)) {
-            self.create_until_full(&maker(&place)?, &place, until, lab, seen)?;
+            self.create_until_full(&maker(place)?, place, until, lab, seen)?;
         }
         ballast.fill_up(lab)?;
         seen.insert("free_bytes".to_owned(), json!(free_bytes(place.folder())?));
@@ -119,7 +124,7 @@ impl Study for Full {
             ballast.reopen(place.folder())?;
             // What was given back meanwhile is taken again.
             ballast.fill_up(lab)?;
-            let maker = maker(&place)?;
+            let maker = maker(place)?;
             let spare = self.name("old", "spare");
             calls::when_full(
                 place.folder(),

@@ -37,6 +37,19 @@ impl Study for Nearly {
         seen: &mut Observations,
     ) -> Result<(), Stop> {
         let place = Place::open(&self.case, lab)?;
+        let outcome = self.fill(&place, lab, lap, seen);
+        place.believe(outcome, seen)
+    }
+}
+
+impl Nearly {
+    fn fill(
+        &self,
+        place: &Place<'_>,
+        lab: &mut Lab<'_>,
+        lap: &mut Lap<'_>,
+        seen: &mut Observations,
+    ) -> Result<(), Stop> {
         place.tell(seen);
         let folder = place.folder();
         let seed = lab.request.seed;
@@ -69,9 +82,7 @@ impl Study for Nearly {
         seen.insert("free_bytes".to_owned(), json!(free_bytes(folder)?));
         self.commits(&file, lab, lap, seen)
     }
-}
 
-impl Nearly {
     fn commits(
         &self,
         file: &WalFile,

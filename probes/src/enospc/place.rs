@@ -138,6 +138,33 @@ impl<'s> Place<'s> {
         seen.insert("place_what".to_owned(), json!(what));
     }
 
+    /// What a case told, unless others filled the filesystem below a pocket meanwhile: where its image
+    /// cannot grow, no answer is the pocket's own.
+    ///
+    /// # Errors
+    /// What ended the case, or a skip.
+    pub(super) fn believe(
+        &self,
+        outcome: Result<(), Stop>,
+        seen: &mut Observations,
+    ) -> Result<(), Stop> {
+        let Kind::Pocket(pocket) = &self.kind else {
+            return outcome;
+        };
+        match pocket.starved() {
+            Some(free) if outcome != Err(Stop::Interrupted) => {
+                seen.retain(|name, _| name.starts_with("p"));
+                Err(Stop::Skip(
+                    "space",
+                    format!(
+                        "others filled the filesystem below the pocket meanwhile: {free} bytes of it are free"
+                    ),
+                ))
+            }
+            _ => outcome,
+        }
+    }
+
     /// Puts what was written out of the cache as far as can be; how. No file may be open.
     ///
     /// # Errors

@@ -68,6 +68,20 @@ impl<'s> Pocket<'s> {
             let image = pocket.image()?;
             pocket.mkfs(&mkfs, limit, pulse)?;
             pulse.beat();
+            // Its space is taken now, so that nobody else takes it meanwhile.
+            match rustix::fs::fallocate(
+                image.fd(),
+                rustix::fs::FallocateFlags::empty(),
+                0,
+                pocket.format.bytes,
+            ) {
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+                Err(e) => {
+                    let failed = image.fault("fallocate", e.raw_os_error());
+                    return Err(Stop::Skip("space", failed.to_string()));
+                }
+            }
+            pulse.beat();
             pocket.device = Some(Loop::bind(scratch.undo(), &image).map_err(|e| refused(&e))?);
         }
         crate::pause::here("pocket");
@@ -84,6 +98,15 @@ impl<'s> Pocket<'s> {
     /// How it was made.
     pub(crate) const fn format(&self) -> &Format {
         &self.format
+    }
+
+    /// What is free on the filesystem that holds its image, where that is so little that the image may
+    /// have been kept from growing; in bytes.
+    pub(crate) fn starved(&self) -> Option<u64> {
+        self.device.as_ref()?;
+        let vfs = self.scratch.folder().ok()?.statvfs().ok()?;
+        let free = vfs.f_bavail.saturating_mul(vfs.f_frsize);
+        (free < KEEP_BYTES / 4).then_some(free)
     }
 
     /// Unmounts it and mounts it again: what is read afterwards comes from its device. False for one in

@@ -2,7 +2,7 @@
 
 use walprobe_probes::report::Evidence;
 
-use super::cases;
+use super::{MISTAKEN, cases};
 use crate::advise::{
     Gap, Leg, View,
     gain::{Gain, Interval, P99_NO_WORSE},
@@ -27,7 +27,13 @@ pub(super) fn standing<'a>(view: &View<'a>, clients: u64) -> Standing<'a> {
         Err(gap) => return Standing::Open(gap),
     };
     let limits = view.limits();
-    match limits.gain(leg.row) {
+    let gain = limits.gain(leg.row);
+    if matches!(gain, Gain::Within | Gain::Short)
+        && let Some(gap) = mistaken(view, leg)
+    {
+        return Standing::Open(gap);
+    }
+    match gain {
         Gain::Beyond => p99(view, leg),
         Gain::Within => Standing::No(leg, None, vec![]),
         Gain::Short => {
@@ -37,6 +43,24 @@ pub(super) fn standing<'a>(view: &View<'a>, clients: u64) -> Standing<'a> {
         }
         Gain::Open => Standing::Open(unsettled(view, leg, leg.ratio(), limits.worth_it())),
     }
+}
+
+/// A delay that was no half of a flush as these clients met it says nothing of one that is.
+fn mistaken(view: &View<'_>, leg: Leg<'_>) -> Option<Gap> {
+    let tried_us = leg.number("delay_us")?;
+    let flush_us = leg.baseline()?.row.phases.get("sync")?.mean_us.as_us();
+    let half_us = flush_us / 2.0;
+    let fits = tried_us <= half_us * MISTAKEN && half_us <= tried_us * MISTAKEN;
+    (!fits).then(|| {
+        Gap::new(
+            "inconclusive",
+            format!(
+                "in {} the leader slept {tried_us:.0} us, and half a flush took {half_us:.0} us there",
+                leg.row.comparison
+            ),
+            Some(view.again("commit", &leg.row.comparison, "")),
+        )
+    })
 }
 
 /// Its slowest commits are no worse.

@@ -7,7 +7,11 @@ use super::{
     standing::Standing,
 };
 use crate::advise::{
-    Leg, Saying, View, confidence::Confidence, draft::blank, gain::Interval, words,
+    Leg, Saying, View,
+    confidence::Confidence,
+    draft::blank,
+    gain::{Gain, Interval},
+    words,
 };
 
 const LOAD: &str = "it was measured with clients that do nothing but commit";
@@ -150,6 +154,12 @@ pub(super) fn keep(view: &View<'_>, standings: &[(u64, Standing<'_>)]) -> Vec<Sa
             Standing::No(leg, more, further) => {
                 told.extend(more.clone());
                 evidence.extend(further.clone());
+                if view.limits().gain(leg.row) == Gain::Short {
+                    let pct = view.limits().action_pct();
+                    sure.lower(format!(
+                        "{clients} clients may yet gain more than {pct:.0}%"
+                    ));
+                }
                 if leg.row.verdict == Some(Verdict::Inconclusive) {
                     sure.lower(format!(
                         "a delay is neither shown to be the same nor to differ for {clients} clients"
