@@ -173,6 +173,7 @@ fn print_plan(mut run: Run) -> Result<Exit, Failure> {
             cases: run.draft.plan(at),
             time_limit_s: report.time_limit_s,
             write_budget_bytes: report.write_budget_bytes,
+            fill: run.task.request.fill,
         })
         .collect();
     let text = plan::print(&plans, &run.task.show.format)

@@ -21,6 +21,8 @@ pub struct Plan<'a> {
     pub time_limit_s: f64,
     /// Bytes allowed.
     pub write_budget_bytes: u64,
+    /// `--fill`: cases of enospc fill the filesystem itself.
+    pub fill: bool,
 }
 
 /// What a plan sums up to.
@@ -107,7 +109,7 @@ fn table(plan: &Plan<'_>) -> String {
     let totals = totals(plan.cases);
     let _ = writeln!(
         text,
-        "  in all: at least {} written (limit {}), {:.0} s (limit {:.0} s), at most {} of space at a time",
+        "  in all: at least {} written (limit {}), {:.0} s (limit {:.0} s),\n  at most {} of space at a time",
         show(totals.bytes),
         show(plan.write_budget_bytes),
         totals.seconds,
@@ -116,6 +118,18 @@ fn table(plan: &Plan<'_>) -> String {
     );
     if totals.bytes > plan.write_budget_bytes || totals.seconds > plan.time_limit_s {
         text.push_str("  more than the limits: rounds are cut, what is not reached is skipped\n");
+    }
+    let fillers = plan
+        .cases
+        .iter()
+        .filter(|c| plan.fill && c.probe == "enospc");
+    let fillers = fillers.count();
+    if fillers > 0 {
+        let _ = writeln!(
+            text,
+            "  --fill: {fillers} cases of enospc fill this filesystem besides, for moments to its end, with\n  \
+             files that are given back after each; where it has no fallocate they are written"
+        );
     }
     text
 }
@@ -174,6 +188,25 @@ mod tests {
     }
 
     #[test]
+    fn what_fills_the_filesystem_is_told() {
+        let mut filling = case("full", "a", 0);
+        filling.probe = "enospc".to_owned();
+        let cases = [filling, case("x", "a", 1)];
+        let told = |fill| {
+            let plan = Plan {
+                dir: "/mnt/t",
+                cases: &cases,
+                time_limit_s: 90.0,
+                write_budget_bytes: 1 << 30,
+                fill,
+            };
+            table(&plan)
+        };
+        assert!(told(true).contains("--fill: 1 cases of enospc fill this filesystem"));
+        assert!(!told(false).contains("fill"));
+    }
+
+    #[test]
     fn every_format_tells_the_plan() {
         let cases = [case("x", "a", 0), case("x", "b", 0)];
         let plans = [Plan {
@@ -181,13 +214,15 @@ mod tests {
             cases: &cases,
             time_limit_s: 90.0,
             write_budget_bytes: 1 << 20,
+            fill: false,
         }];
         insta::assert_snapshot!(print(&plans, "table").unwrap(), @r"
         /mnt/t
           case           writes   seconds      space
           sync/x/a*       1 MiB       1.5     16 MiB
           sync/x/b        1 MiB       1.5     16 MiB
-          in all: at least 2 MiB written (limit 1 MiB), 3 s (limit 90 s), at most 32 MiB of space at a time
+          in all: at least 2 MiB written (limit 1 MiB), 3 s (limit 90 s),
+          at most 32 MiB of space at a time
           more than the limits: rounds are cut, what is not reached is skipped
         ");
         insta::assert_snapshot!(print(&plans, "csv").unwrap(), @r"

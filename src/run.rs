@@ -139,6 +139,13 @@ impl Run {
                 "note: {path} lies in a measured directory: saving it adds to what its devices write"
             ));
         }
+        if self.task.request.fill {
+            for dir in &dirs {
+                self.console.note(&format!(
+                    "note: --fill: the filesystem of {dir} is filled, for moments to its end, in each case of enospc"
+                ));
+            }
+        }
         let time = Duration::from_secs_f64(self.task.request.time_s);
         let limits = Limits {
             silence: Duration::from_secs_f64(self.task.request.op_timeout_s),

@@ -640,7 +640,8 @@ fn a_dry_run_prints_the_plan_and_creates_nothing() {
       sync/commit/fdatasync*           1 MiB       1.5     16 MiB
       sync/commit/fsync                1 MiB       1.5     16 MiB
       recycle/life/new+zero*           1 MiB       1.5     16 MiB
-      in all: at least 4 MiB written (limit 2 GiB), 6 s (limit 90 s), at most 32 MiB of space at a time
+      in all: at least 4 MiB written (limit 2 GiB), 6 s (limit 90 s),
+      at most 32 MiB of space at a time
     ");
     stage.is_clean();
 }
