@@ -1,6 +1,9 @@
 //! One row as a rule reads it: its figures, whether they may be believed, how to cite them.
 
-use walprobe_probes::report::{Cold, Evidence, Row, RowStatus};
+use walprobe_probes::{
+    report::{Cold, Evidence, Row, RowStatus},
+    request::Profile,
+};
 
 use super::{Gap, View, gain::Interval};
 
@@ -161,7 +164,8 @@ impl<'a> Leg<'a> {
             (None, _) => "internal".to_owned(),
         };
         let more = match code.as_str() {
-            "time" => format!(" --time {}", self.view.longer(None, 1.0)),
+            // The hint names no profile, so it is the usual one that gets the time.
+            "time" => format!(" --time {}", self.view.longer(None, 1.0, Profile::Normal)),
             "budget" => format!(" --write-budget {}", self.view.larger_budget()),
             _ => String::new(),
         };

@@ -181,7 +181,7 @@ impl<'a> View<'a> {
     /// Intervals narrow with the square root of the rounds; there is no look after eight
     /// times the first look's rounds.
     #[must_use]
-    pub fn longer(&self, open: Option<Interval>, bound: f64) -> u64 {
+    pub fn longer(&self, open: Option<Interval>, bound: f64, profile: Profile) -> u64 {
         let factor = open.map_or(2.0, |i| {
             let width = (i.high.ln() - i.low.ln()) / 2.0;
             let room = (i.ratio.ln() - bound.ln()).abs().max(1e-3);
@@ -193,7 +193,7 @@ impl<'a> View<'a> {
         } else {
             90.0
         };
-        let usual = self.profile().seconds();
+        let usual = profile.seconds();
         let seconds = (limit * factor.clamp(2.0, 8.0)).max(usual);
         (seconds / 10.0).ceil() as u64 * 10
     }
@@ -210,12 +210,17 @@ impl<'a> View<'a> {
     /// where that ended it.
     #[must_use]
     pub fn more(&self, row: &Row, open: Option<Interval>, bound: f64) -> String {
-        let profile = match self.profile() {
+        let measured = match self.profile() {
+            // The settings need lives that quick leaves out.
+            Profile::Quick if row.probe == "recycle" => Profile::Normal,
+            other => other,
+        };
+        let profile = match measured {
             // Another profile plans more cases, and the time would go to them.
             Profile::Normal => String::new(),
             other => format!(" --profile {}", other.as_str()),
         };
-        let time = format!("{profile} --time {}", self.longer(open, bound));
+        let time = format!("{profile} --time {}", self.longer(open, bound, measured));
         match row.observations.get("stopped_by").and_then(|s| s.as_str()) {
             Some("budget") => format!("{time} --write-budget {}", self.larger_budget()),
             _ => time,

@@ -109,6 +109,18 @@ const CAPTIONS: &[(&str, &str)] = &[
         "the same clients, while another file is used",
     ),
     (
+        "enospc/full",
+        "new segments on a full disk: what fails, and is what was acknowledged there?",
+    ),
+    (
+        "enospc/rewrite-old",
+        "an old segment, overwritten on a full disk",
+    ),
+    (
+        "enospc/nearly-full",
+        "commits as the disk fills: to be compared with each other only",
+    ),
+    (
         "align/sweep",
         "single writes to a cold file: what is read first, and how long it takes",
     ),
