@@ -16,10 +16,11 @@ use crate::{clean::clean, scratch::Scratch, target, undo::Claim};
 const ID: &str = "01JDW3K9ZQ4T";
 const NAME: &str = "tank/wal/walprobe-01JDW3K9ZQ4T-cold";
 
+/// In the order in which they go: a folder with a mount in it cannot be removed.
 struct Setting {
-    dir: tempfile::TempDir,
     scratch: Option<Scratch>,
     fake: Fake,
+    dir: tempfile::TempDir,
 }
 
 impl Setting {
@@ -27,7 +28,7 @@ impl Setting {
         let dir = tempfile::tempdir().unwrap();
         let scratch = Scratch::create(&target::hold(dir.path()).unwrap(), ID).unwrap();
         let (scratch, fake) = (Some(scratch), Fake::new());
-        Self { dir, scratch, fake }
+        Self { scratch, fake, dir }
     }
 
     fn scratch(&self) -> &Scratch {
