@@ -1,17 +1,20 @@
 //! What `align` plans, and what it does in a directory of its own.
 
-use std::{collections::BTreeMap, sync::Mutex};
+use std::collections::BTreeMap;
 
 use walprobe_probes::{
     align::Align,
-    contract::{Group, Probe as _, Pulse},
-    event::Event,
+    contract::{Group, Probe as _},
     facts::Facts,
     plan,
     report::{Cold, Fact, Row, RowStatus},
     request::{DropCaches, Profile, Request, Selection},
-    worker,
 };
+
+#[path = "kit/measured.rs"]
+mod kit;
+
+use kit::measured;
 
 const MIB: u64 = 1 << 20;
 const SIZES: [&str; 12] = [
@@ -119,27 +122,6 @@ fn what_is_written_stays_small_and_is_told_whatever_is_selected() {
         assert_eq!(case.params["stride_bytes"], stride);
         assert_eq!(case.params["places"], places);
     }
-}
-
-/// The last rows told, by `COMPARISON/CASE`.
-fn measured(request: &Request) -> BTreeMap<String, Row> {
-    let rows = Mutex::new(BTreeMap::new());
-    worker::run(
-        walprobe_probes::PROBES,
-        request,
-        &Pulse::default(),
-        &|event| match event {
-            Event::Rows { rows: told, done } if *done => {
-                let named = told
-                    .iter()
-                    .map(|row| (format!("{}/{}", row.comparison, row.case), row.clone()));
-                rows.lock().unwrap().extend(named);
-            }
-            Event::Refused { message, .. } => panic!("refused: {message}"),
-            _ => {}
-        },
-    );
-    rows.into_inner().unwrap()
 }
 
 fn in_new_dir(request: &Request, of: impl Fn(BTreeMap<String, Row>)) {

@@ -1,14 +1,17 @@
 //! What `commit` does in a directory of its own.
 
-use std::{collections::BTreeMap, sync::Mutex, thread, time::Duration};
+use std::{thread, time::Duration};
 
 use walprobe_probes::{
     contract::Pulse,
-    event::Event,
     report::{Row, RowStatus, Verdict},
     request::{Beside, Profile, Request},
-    worker,
 };
+
+#[path = "kit/measured.rs"]
+mod kit;
+
+use kit::{measured, measured_until};
 
 fn request(dir: &tempfile::TempDir, only: &str) -> Request {
     Request {
@@ -27,27 +30,6 @@ fn request(dir: &tempfile::TempDir, only: &str) -> Request {
 
 fn dir() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
-/// The last rows told, by `COMPARISON/CASE`.
-fn measured(request: &Request, pulse: &Pulse) -> BTreeMap<String, Row> {
-    let rows = Mutex::new(BTreeMap::new());
-    worker::run(
-        walprobe_probes::PROBES,
-        request,
-        pulse,
-        &|event| match event {
-            Event::Rows { rows: told, .. } => {
-                let named = told
-                    .iter()
-                    .map(|row| (format!("{}/{}", row.comparison, row.case), row.clone()));
-                rows.lock().unwrap().extend(named);
-            }
-            Event::Refused { message, .. } => panic!("refused: {message}"),
-            _ => {}
-        },
-    );
-    rows.into_inner().unwrap()
 }
 
 /// Threads of clients that only a burst of more than eight has: other tests have fewer.
@@ -76,7 +58,7 @@ fn every_commit_is_counted_once_and_served_by_one_flush() {
         time_s: 25.0,
         ..request(&dir, "commit/{clients,delay-*}")
     };
-    let rows = measured(&asked, &Pulse::default());
+    let rows = measured(&asked);
     for (id, clients) in [
         ("clients/fdatasync@1", 1),
         ("clients/fdatasync@6", 6),
@@ -147,7 +129,7 @@ fn a_neighbour_uses_a_file_of_its_own() {
             budget_bytes: 64 << 30,
             ..request(&dir, "commit/beside")
         };
-        let rows = measured(&asked, &Pulse::default());
+        let rows = measured(&asked);
         let loaded = &rows[&format!("beside/{name}")];
         assert_eq!(loaded.status, RowStatus::Ok, "{name}: {:?}", loaded.reason);
         assert!(number(loaded, "beside_calls") > 0.0, "{name}");
@@ -177,7 +159,7 @@ fn an_interruption_leaves_neither_threads_nor_files() {
             }
             pulse.stop();
         });
-        measured(&asked, &pulse)
+        measured_until(&asked, &pulse)
     });
     let row = &rows["clients/fdatasync@32"];
     if row.ops > 0 {

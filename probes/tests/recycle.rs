@@ -1,18 +1,22 @@
 //! What `recycle` plans, and what it does in a directory of its own.
 
-use std::{collections::BTreeMap, sync::Mutex};
+use std::collections::BTreeMap;
 
 use walprobe_probes::{
     PROBES,
-    contract::{Group, Probe as _, Pulse},
-    event::{Event, PlannedCase},
+    contract::{Group, Probe as _},
+    event::PlannedCase,
     facts::Facts,
     plan,
     recycle::Recycle,
     report::{Fact, Row, RowStatus, Verdict},
     request::{Beside, DropCaches, Profile, Request, Selection},
-    worker,
 };
+
+#[path = "kit/measured.rs"]
+mod kit;
+
+use kit::measured;
 
 fn request(profile: Profile) -> Request {
     Request {
@@ -186,22 +190,6 @@ fn a_segment_smaller_than_a_commit_is_not_walked() {
             "overwrite"
         ]
     );
-}
-
-/// The last rows told, by `COMPARISON/CASE`.
-fn measured(request: &Request) -> BTreeMap<String, Row> {
-    let rows = Mutex::new(BTreeMap::new());
-    worker::run(PROBES, request, &Pulse::default(), &|event| match event {
-        Event::Rows { rows: told, done } if *done => {
-            let named = told
-                .iter()
-                .map(|row| (format!("{}/{}", row.comparison, row.case), row.clone()));
-            rows.lock().unwrap().extend(named);
-        }
-        Event::Refused { message, .. } => panic!("refused: {message}"),
-        _ => {}
-    });
-    rows.into_inner().unwrap()
 }
 
 #[test]
